@@ -10,6 +10,7 @@ use domain::RuleId;
 use judging::{JudgingReport, JudgingSession, LostMessages, Rules, SeriesError};
 use runtime::clock::Clock;
 use runtime::telemetry::{WideEvent, chain};
+use table::panic::{Panic, catching};
 use table::{AlertKey, Invocation, MAX_CACHED_ENTRIES, Recheck, Session, StoreError};
 
 use crate::Alerting;
@@ -28,6 +29,8 @@ pub(crate) struct Minute {
     rechecks: usize,
     /// Errors outside of judgements, each with the name of the part that failed.
     failures: Vec<(String, SeriesError)>,
+    /// Panics outside of judgements, likewise.
+    panics: Vec<(String, Panic)>,
     /// Whether a part failed as a whole, so that none of its tasks, or no task of a group, was judged.
     is_part_failed: bool,
 }
@@ -49,7 +52,8 @@ impl Minute {
         let (cut, failures): (Vec<_>, Vec<_>) = failures
             .partition(|(_, failure)| matches!(failure, SeriesError::Store(StoreError::TimedOut)));
         let failures = failures.iter().map(|(name, failure)| format!("{name}: {}", why(failure)));
-        let panics = report.panics.iter().map(|(key, panic)| format!("{}: {panic}", named(key)));
+        let panics = report.panics.into_iter().map(|(key, panic)| (named(&key), panic));
+        let panics = panics.chain(self.panics).map(|(name, panic)| format!("{name}: {panic}"));
         let failures: Vec<String> = panics.chain(failures).collect();
 
         log.set("alerting.judged", report.judged);
@@ -80,14 +84,18 @@ impl Minute {
         self.fail(part, failure);
     }
 
-    /// Adds the judgements of a part of the minute. If the part failed, its error is noted and the minute goes on.
-    fn add_part(&mut self, part: &str, report: Result<JudgingReport, SeriesError>) {
+    /// Adds the judgements of a part of the minute. If the part failed or panicked, that is noted and the minute goes on.
+    fn add_part(&mut self, part: &str, report: Result<Result<JudgingReport, SeriesError>, Panic>) {
         match report {
-            Ok(report) => {
+            Ok(Ok(report)) => {
                 self.is_part_failed |= report.unlisted.is_some();
                 self.report.append(report);
             }
-            Err(failure) => self.fail_part(part, failure),
+            Ok(Err(failure)) => self.fail_part(part, failure),
+            Err(panic) => {
+                self.is_part_failed = true;
+                self.panics.push((part.to_owned(), panic));
+            }
         }
     }
 }
@@ -131,12 +139,12 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         if is_noted {
             let part = leaving_shares(1, session.table.invocation);
             let session = session.within(&part);
-            minute.add_part("silence", Box::pin(session.judge_silence()).await);
+            minute.add_part("silence", catching(Box::pin(session.judge_silence())).await);
         } else {
             minute.report.is_cut = true;
         }
 
-        minute.add_part("sealed quarters", Box::pin(session.judge_sealed()).await);
+        minute.add_part("sealed quarters", catching(Box::pin(session.judge_sealed())).await);
         minute
     }
 
@@ -146,7 +154,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         minute.report.append(Box::pin(session.judge_due(rules, &due)).await);
     }
 
-    /// Judges devices and rules again by their rechecks.
+    /// Judges devices and rules again by their rechecks. One that fails or panics stays, and ends no other.
     async fn recheck(&self, rules: &Rules, minute: &mut Minute, session: &JudgingSession<'_, S>) {
         let mut rechecks = self.read(&self.rechecks, minute, session).await;
         // In a fixed order, rechecks that the table throttles would always hold up the same others.
@@ -156,8 +164,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                 minute.report.is_cut = true;
                 return;
             }
-            if let Err(failure) = self.recheck_one(&recheck, rules, minute, session).await {
-                minute.fail(format_args!("the recheck of {}", recheck.what), failure);
+            let name = format!("the recheck of {}", recheck.what);
+            match catching(self.recheck_one(&recheck, rules, minute, session)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(failure)) => minute.fail(name, failure),
+                Err(panic) => minute.panics.push((name, panic)),
             }
         }
     }

@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use alerts::{MAX_PAUSE, Secret, next_attempt};
+use alerts::{MAX_PAUSE, Outgoing, Secret, next_attempt};
 use chrono::TimeDelta;
 use domain::Timestamp;
 use futures_util::future::{join, join_all};
 use futures_util::{StreamExt as _, stream};
 use runtime::clock::Clock;
+use table::panic::catching;
 use table::{
     AlertKey, Failing, Session, StoreError, StoreResult, StoredChannel, WaitingKey, WaitingMessage,
 };
@@ -334,14 +335,29 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         round: &Round<'_, S>,
     ) -> Result<(), NotCarried> {
         let secret = secret?;
+        // A message whose text cannot be made fails as if its receiver refused it, and ends no other part of the minute.
+        let composing = Box::pin(self.compose(session, &secret, leased, storms, round));
+        let outgoing = catching(composing).await;
+        let outgoing = outgoing.map_err(|panic| NotCarried::lasting(&panic.to_string()))?;
+        self.carrier.carry(outgoing, &self.clock).await
+    }
+
+    /// Makes the request with the leased messages.
+    async fn compose(
+        &self,
+        session: Session<'_, S>,
+        secret: &Secret,
+        leased: &Leased,
+        storms: &Storms,
+        round: &Round<'_, S>,
+    ) -> Outgoing {
         let Leased { messages, repeated, .. } = leased;
         let registered = Registered::of(session, messages).await;
 
         let (page_url, zone) = (self.settings.page_url.as_str(), round.rules.zone());
         let envelope = Envelope { page_url, zone, storms: &storms.counted };
         let (is_repeated, now) = (!repeated.is_empty(), self.clock.now());
-        let outgoing = envelope.outgoing(messages, &registered, &secret, is_repeated, now);
-        self.carrier.carry(outgoing, &self.clock).await
+        envelope.outgoing(messages, &registered, secret, is_repeated, now)
     }
 
     /// Deletes messages that were delivered, and notes that their channel no longer fails.

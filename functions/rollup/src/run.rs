@@ -21,7 +21,7 @@ pub(crate) struct Run<'a, S> {
     pub(crate) swept: BTreeSet<DeviceId>,
     /// The devices that the table has throttled.
     pub(crate) throttled: BTreeSet<DeviceId>,
-    /// The stored state, once it is read. It says up to which time each group is swept.
+    /// The stored state, once it is read. It says up to which time each group is swept, also in this invocation.
     pub(crate) state: Option<RollupState>,
 }
 
@@ -30,6 +30,13 @@ impl<S> Run<'_, S> {
     pub(crate) fn nobody_reached(&self, time: Timestamp) -> bool {
         let mut sealed = self.state.iter().flat_map(|state| state.sealed);
         self.swept.is_empty() && !sealed.any(|sealed| sealed >= time)
+    }
+
+    /// Notes that it is stored up to which time groups are swept.
+    pub(crate) fn advance_sealed(&mut self, groups: &BTreeSet<usize>, sealed_until: Timestamp) {
+        if let Some(state) = &mut self.state {
+            groups.iter().for_each(|group| state.sealed[*group] = sealed_until);
+        }
     }
 
     /// Adds a failed device to the log. The log names a throttled device only once.

@@ -108,20 +108,15 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let sealed = sealed_until.iter().copied().min().expect("there are groups");
         log.set("rollup.sealed", sealed.to_string());
         log.set("rollup.lag_seconds", target.since(sealed).num_seconds().max(0));
-        let reached = |sealed| Some(RollupState { sealed, ..state.stored.clone() });
-        run.state = reached(sealed_until);
+        run.state = Some(RollupState { sealed: sealed_until, ..state.stored });
 
         let (mut tried, mut swept) = (Vec::new(), Ok(()));
         for (from, groups) in self.groups_to_sweep(&sealed_until, target, now, run).await? {
             if !tried.is_empty() && run.pace.is_turn_over() {
                 break;
             }
-            match self.sweep(&groups, from, target, state.zone, run).await {
-                Ok(until) => groups.iter().for_each(|group| sealed_until[*group] = until),
-                // Another attempt follows in a minute. The other groups are swept now.
-                Err(error) => swept = swept.and(Err(error)),
-            }
-            run.state = reached(sealed_until);
+            // If it fails, another attempt follows in a minute. The other groups are swept now.
+            swept = swept.and(self.sweep(&groups, from, target, state.zone, run).await);
             tried.extend(groups);
         }
 
@@ -129,6 +124,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
         // A group that could not be set back is folded again only as far as its quarters are over.
         let over = newest_watermark(now);
+        let sealed_until = run.state.as_ref().map_or(sealed_until, |state| state.sealed);
         let folded_until = sealed_until.map(|sealed| sealed.min(over));
         let refolded = self.refold(&folded_until, state.zone, now, run).await;
         set_back.map_err(NotDone::from).and(swept).and(refolded)

@@ -48,7 +48,7 @@ struct FailedDevice {
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Folds the quarters and days of the groups' devices that end after `sealed_until`, up to `target` or until the
-    /// invocation's time is over. Returns the time up to which all these groups are then swept.
+    /// invocation's time is over.
     ///
     /// The progress is stored after each window, so that a sweep which is late by days can stop and continue. If the
     /// table throttles that, the next windows are folded all the same, and the progress of a later one covers theirs.
@@ -62,7 +62,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         target: Timestamp,
         zone: Zone,
         run: &mut Run<'_, S>,
-    ) -> Result<Timestamp, NotDone> {
+    ) -> Result<(), NotDone> {
         let indexing = &run.session.indexing().await?;
         let listed = self.listed_for(run.session, target).await?;
         let devices = listed.devices.iter();
@@ -94,9 +94,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             }
             quarters = most.min(quarters * 2);
         }
-        swept?;
-        noted?;
-        Ok(sealed_until)
+        swept.and(noted.map_err(NotDone::from))
     }
 
     /// Stores up to which time groups are swept.
@@ -109,7 +107,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> StoreResult<()> {
         let queue = self.queue_depth(run).await;
         let part = run.noting.invocation.with_patience(patience);
-        run.noting.within(&part).advance_sealed(groups, sealed_until, Some(queue)).await
+        run.noting.within(&part).advance_sealed(groups, sealed_until, Some(queue)).await?;
+        run.advance_sealed(groups, sealed_until);
+        Ok(())
     }
 
     /// Folds a window, one group after the other, until the time is over. A group that fails does not delay others.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use alerts::{CounterEvent, Figure, MAX_AHEAD};
 use chrono::TimeDelta;
-use domain::{Device, Exact, Flag, Flags, MetricName, TimeRange};
-use series::{DeviceQuestion, Event, Events, Grid, Horizon, Level, events};
+use domain::{Device, Exact, Flag, Flags, MetricName, QuarterHour, TimeRange, Timestamp};
+use series::{DeviceQuestion, Event, Events, Grid, Horizon, Level, device_values, events};
 
 use crate::Result;
 use crate::judging::JudgingSession;
@@ -27,11 +27,39 @@ impl<S: Store> JudgingSession<'_, S> {
         let Ok(day) = TimeRange::new(now.saturating_add(-MAX_AGE), now) else {
             return Ok(Vec::new());
         };
-        let found = self.steps(metric, told, device, day, horizon).await?;
-        // A step with a time ahead of the clock is judged when that time has come.
+        let found = self.steps(metric, told, device, day, horizon).await?.events;
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+
+        // A step with a time ahead of the clock is judged when that time has come, and a step from a quarter without a
+        // rollup on when the quarter has one: until then its readings are missing between the two of the step.
         let latest = now.saturating_add(MAX_AHEAD);
-        let steps = found.events.into_iter().filter(|step| step.timestamp <= latest);
-        Ok(steps.map(figure).collect())
+        let unfolded = self.first_unfolded(metric, device, day, horizon).await?;
+        let is_known = |step: &Event| {
+            step.timestamp <= latest && unfolded.is_none_or(|start| step.timestamp < start)
+        };
+        Ok(found.into_iter().filter(is_known).map(figure).collect())
+    }
+
+    /// The start of the first quarter of a range that has readings but no rollup, although rollups are complete up to
+    /// a later time: it waits in the queue.
+    async fn first_unfolded(
+        &self,
+        metric: &MetricName,
+        device: &Device,
+        range: TimeRange,
+        horizon: &Horizon,
+    ) -> Result<Option<Timestamp>> {
+        let from = QuarterHour::of(range.from()).start();
+        let sealed = horizon.rolled_up(device.id()).map_or(from, TimeRange::to);
+        let Ok(range) = TimeRange::new(from, sealed) else { return Ok(None) };
+        let (grid, now) = (Grid::quarters(range), self.table.now);
+        let question = DeviceQuestion::of(device, &grid, horizon, Level::QuarterHours, now);
+        let names = std::slice::from_ref(metric);
+        let values = device_values(self.table, &question, names, |_| false).await?;
+        let folded_until = values.folded_until(self.table, range).await?;
+        Ok(Some(folded_until).filter(|until| *until < range.to()))
     }
 
     /// The steps in a range that a rule watches, by time. The last step may end after the range.

@@ -59,8 +59,8 @@ struct TriedTasks {
 /// A task that needs no judgement for now.
 #[derive(Debug, Clone, Copy)]
 struct RestingTask {
-    /// The version of the rule. If the rule is edited, the task no longer rests.
-    version: u64,
+    /// When the rule was saved. If the rule is edited, or deleted and made again, the task no longer rests.
+    changed: Timestamp,
     /// The time until which a device cannot be silent, or up to which complete quarters of an hour are judged.
     at: Timestamp,
 }
@@ -78,7 +78,7 @@ impl TaskProgress {
 
     /// Notes that a task needs no judgement for now.
     pub(crate) fn rest(&self, trigger: Trigger, key: &AlertKey, rule: &StoredRule, at: Timestamp) {
-        let rest = RestingTask { version: rule.version, at };
+        let rest = RestingTask { changed: rule.rule.changed, at };
         self.lock().resting.entry(trigger).or_default().insert(key.clone(), rest);
     }
 
@@ -107,8 +107,9 @@ impl TaskProgress {
         let resting = progress.resting.entry(trigger).or_default();
 
         all.retain(|(key, rule)| {
-            let rests =
-                |rest: &RestingTask| rest.version == rule.version && is_resting(key, rule, rest.at);
+            let rests = |rest: &RestingTask| {
+                rest.changed == rule.rule.changed && is_resting(key, rule, rest.at)
+            };
             !resting.get(key).is_some_and(rests)
         });
         all

@@ -77,8 +77,8 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// Judges a rule on its subjects, beginning after the last device that was judged. A device that fails gets a
-    /// recheck of its own, and holds up no other device.
+    /// Judges a rule on its subjects, beginning after the last device that was judged. A device that fails, or whose
+    /// judgement panics, gets a recheck of its own, and holds up no other device.
     async fn recheck_rule(
         &self,
         rules: &Rules,
@@ -109,11 +109,14 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// Stores a recheck for each device that failed and may succeed later, and removes the device from the report.
+    /// Stores a recheck for each device that failed and may succeed later, or whose judgement panicked. Then the device
+    /// is no longer left. The report keeps panics, because somebody has to mend the code.
     async fn hand_on_failures(&self, report: &mut JudgingReport, recheck: &Recheck) {
-        let is_failed = |key: &AlertKey| report.failures.iter().any(|(failed, _)| failed == key);
+        let failed = report.failures.iter().map(|(key, _)| key);
+        let panicked = report.panics.iter().map(|(key, _)| key);
+        let failed: BTreeSet<AlertKey> = failed.chain(panicked).cloned().collect();
         let failed: Vec<AlertKey> =
-            report.left.iter().filter(|key| is_failed(key)).cloned().collect();
+            report.left.iter().filter(|key| failed.contains(key)).cloned().collect();
         let own = |key: &AlertKey| {
             Some((Rechecked::Device(device_of(&key.subject)?.clone()), recheck.since))
         };

@@ -23,11 +23,11 @@ use series::{MAX_DEVICES, RollupStateCache, SeriesError};
 use table::given::{self, invocation};
 use table::memory_db::{MemoryDb, on};
 use table::{
-    Action, Deadline, EditAlertRules as _, EditRegistry as _, Expected, FinishRechecks as _,
-    Invocation, KeepRollupState as _, ListDevices as _, MAX_CACHED_ENTRIES, NoteRunning as _,
-    PutReadings as _, QueueDepth, ReadAlertRules as _, ReadAlertStates as _, ReadRechecks as _,
-    ReadRollupState as _, Recheck, Rechecked, RunningNote, Session, StoreError, StoredRule, Target,
-    ToldMessage, UpdateOutcome,
+    Action, Deadline, DeleteAlertStates as _, EditAlertRules as _, EditRegistry as _, Expected,
+    FinishRechecks as _, Invocation, KeepRollupState as _, ListDevices as _, MAX_CACHED_ENTRIES,
+    NoteRunning as _, PutReadings as _, QueueDepth, ReadAlertRules as _, ReadAlertStates as _,
+    ReadRechecks as _, ReadRollupState as _, Recheck, Rechecked, RunningNote, Session, StoreError,
+    StoredRule, Target, ToldMessage, UpdateOutcome,
 };
 
 /// The schedules of each test.
@@ -532,6 +532,23 @@ async fn a_limit_that_is_made_shorter_holds_from_then_on() {
         world.judge_silence(now).await;
     }
     assert_eq!(world.times_told(), [at(6)]);
+}
+
+/// Its first version has the number of the deleted rule's.
+#[tokio::test]
+async fn a_rule_that_was_deleted_and_made_again_within_a_minute_finds_silence_by_its_own_limit() {
+    let rule = |limit: &str| json!({"name": "Gone", "device": "d1", "silent_for": limit});
+    let world = World::new(rule("7d"), &[sensor(1, 0)]).await;
+    world.judge_silence(1).await;
+
+    let id = rule_id("r");
+    world.store.delete_alert_rule(&id, &invocation()).await.expect("memory");
+    world.store.delete_alert_states(&id, &invocation()).await.expect("memory");
+    world.save(stored(1, rule("10m"), at(1))).await;
+    for now in 2..20 {
+        world.judge_silence(now).await;
+    }
+    assert_eq!(world.times_told(), [at(10)]);
 }
 
 /// The list of so many devices is read again after two minutes.
@@ -1444,6 +1461,30 @@ async fn a_step_of_a_counter_is_found_among_others_and_not_ahead_of_time() {
     }
 }
 
+/// Without the rollup of its quarter, the first reading after the quarter seems to be the reset.
+#[tokio::test]
+async fn a_reset_in_a_quarter_that_waits_in_the_queue_is_told_once_and_when_it_was() {
+    let rule = json!({"name": "Reset", "device": "d1", "metric": "cumulative_kwh_p", "counter": ["reset"]});
+    let world = World::new(rule, &[meter(1, 0, "10")]).await;
+    let values = ["10.1", "10.2", "10.3", "0.1", "0.2", "0.3", "0.4", "0.5"];
+    for (minute, value) in (5..).step_by(5).zip(values) {
+        world.put(&[meter(1, minute, value)]).await;
+    }
+
+    let quarter = |start| QuarterHour::of(at(start));
+    world.seal(quarter(-15), at(11)).await;
+    world.seal(quarter(0), at(26)).await;
+    let waiting = Some(QueueDepth { messages: 1, at: at(41) });
+    let (groups, end, given) = ((0..SWEEP_GROUPS).collect(), quarter(15).end(), invocation());
+    world.store.advance_sealed(&groups, end, waiting, &given).await.expect("memory");
+    world.judge_sealed(at(41)).await;
+    assert_eq!(world.since(), [at(20)], "told before the quarter was over, and not again");
+
+    world.seal_unjudged(quarter(15), at(50)).await;
+    world.seal(quarter(30), at(56)).await;
+    assert_eq!(world.since(), [at(20)]);
+}
+
 /// The sum of a room's powers is that of its series: what a meter measures too counts while the meter is elsewhere.
 #[tokio::test]
 async fn a_sum_of_a_room_has_nothing_twice() {
@@ -1565,6 +1606,26 @@ async fn a_saved_rule_is_judged_in_pieces_and_a_device_that_fails_holds_up_no_ot
     }
     assert!(pieces > 2 && throttled, "{pieces}");
     assert_eq!(world.told().len(), MANY);
+}
+
+/// The device gets a recheck of its own, and the rule goes on behind it.
+#[tokio::test]
+async fn a_device_whose_judgement_panics_does_not_hold_up_the_recheck_of_a_saved_rule() {
+    let hot = [sensor(1, 0), sensor(2, 0), sensor(3, 0)];
+    let rule = json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 1});
+    let world = World::new(rule, &hot).await;
+    world.store.throttle(|action, partition| {
+        assert!(!(action == Action::Query && partition == "d2"), "no such hour");
+        false
+    });
+
+    let rules = world.rules(at(1)).await;
+    let judged = world.recheck(&rules, rule_id("r").into(), at(1)).await;
+    assert_eq!((world.told().len(), judged.panics.len()), (2, 1));
+    assert!(judged.is_done(), "{judged:?}");
+    let rechecks = world.store.rechecks(None, 10, &invocation()).await.expect("memory");
+    let rechecks = rechecks.listing.found.into_iter().map(|recheck| recheck.what);
+    assert_eq!(rechecks.collect::<Vec<_>>(), [Rechecked::Device(given::device("d2"))]);
 }
 
 /// The list of devices was read a moment before.

@@ -2,8 +2,9 @@
 
 use alerts::News;
 use chrono::TimeDelta;
-use table::Action::{DeleteItem, UpdateItem};
-use table::Target::{AlertChannels, AlertWaiting};
+use domain::Timestamp;
+use table::Action::{BatchGetItem, DeleteItem, UpdateItem};
+use table::Target::{AlertChannels, AlertWaiting, Devices};
 use table::given::invocation;
 use table::memory_db::on;
 use table::{SendWaitingMessages as _, StoreError, StoredRule};
@@ -125,4 +126,21 @@ async fn a_test_that_fails_does_not_end_the_pause_that_the_receiver_asked_for() 
     world.minute().await.expect("done");
     assert_eq!(world.receiver.take().len(), 2);
     assert_eq!(world.stored("a").await.failing, pause);
+}
+
+#[tokio::test]
+async fn a_request_that_cannot_be_made_for_a_panic_fails_its_channel_and_no_other() {
+    let (world, rule) = World::that_fires().await;
+    world.channel("b", None).await;
+    world.tell(&rule, "fridge", News::Fired, &[("b", Timestamp::MIN)]).await;
+    world.store.panic(on(BatchGetItem, Devices), 0, "no such unit");
+    world.minute().await.expect("done");
+    assert_eq!(world.receiver.take().len(), 1);
+    let failures = world.line()["alerting.failures"].to_string();
+    assert!(failures.contains("a: the code panicked: no such unit"), "{failures}");
+
+    world.minutes(1).await;
+    let [body] = &world.receiver.bodies()[..] else { panic!("one message") };
+    assert_eq!(body["is_repeated"], false);
+    assert_rest(&world).await;
 }

@@ -523,6 +523,27 @@ async fn the_age_of_the_oldest_work_is_told_each_minute() {
     assert_eq!(age(), 0);
 }
 
+/// The sweep is hours behind and fails in one of its windows.
+#[tokio::test]
+async fn the_age_of_the_oldest_work_is_that_of_what_a_sweep_that_fails_has_left() {
+    let mut ages = std::collections::BTreeSet::new();
+    for reads in 0..20 {
+        let bench = Bench::new().await;
+        bench.minutes(15, 15).await;
+        bench.clock.set(at_minute(600));
+        for _ in 0..20 {
+            let reading = on(Action::Query, Target::Readings);
+            bench.store.fail(reading, reads, StoreError::Unavailable("for now".into()));
+        }
+        drop(bench.rollup.handle_schedule(minute()).await);
+
+        let left = at_minute(585).since(bench.state().await.sealed()).num_seconds();
+        assert_eq!(bench.logged("rollup.oldest_unfinished_seconds"), left, "{reads}");
+        ages.insert(left);
+    }
+    assert!(ages.len() > 3, "{ages:?}");
+}
+
 /// The readings of one device are throttled for as long as the sweep asks for them.
 #[tokio::test(start_paused = true)]
 async fn a_throttled_device_holds_up_no_other_group_and_no_new_settings() {
