@@ -10,8 +10,8 @@ use super::session;
 use crate::client::{Ask, Client};
 
 /// Why a token of scope `write` is not enough.
-const NEEDS_ADMIN: &str = "what a backup says of devices, rooms and annotations is restored with a token of scope admin, \
-                           at an address that answers the whole API";
+const NEEDS_ADMIN: &str =
+    "this takes a token of scope admin, at an address that answers the whole API";
 
 /// Fails if the import could not begin or could not complete.
 pub(super) fn check(args: &ImportArgs) -> anyhow::Result<()> {
@@ -43,8 +43,8 @@ fn ensure_may_write(client: &Client) -> anyhow::Result<()> {
     }
 }
 
-/// Fails if the token may not restore the devices, rooms and annotations of a file. Edits nothing, because the
-/// request's body is not a valid edit.
+/// Fails if the token may not edit, as where a file restores devices, rooms and annotations, or an import is taken back.
+/// Edits nothing, because the request's body is not a valid edit.
 pub(super) fn ensure_may_edit(client: &Client) -> anyhow::Result<()> {
     const PATH: &str = "/devices/roomtide";
     let answer = client.send(Ask::json("PATCH", PATH, "[]"))?;

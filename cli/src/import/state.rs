@@ -40,6 +40,8 @@ pub(super) struct ImportState {
     /// By room, whether the registry did not have it before the import.
     rooms: BTreeMap<RoomId, bool>,
     sent: BTreeMap<DeviceId, LastSent>,
+    /// The end of the take-back of the import.
+    taken_back: Option<Timestamp>,
     /// The number of refused readings in lines that do not count as stored yet.
     refused_beyond: u64,
     /// Whether an earlier import stored lines of a different version of the file, or with other options. A stream
@@ -63,6 +65,10 @@ enum StateLine {
     /// The readings that are about to be sent.
     Sending(BTreeMap<String, LastSent>),
     Stored(StoredLines),
+    /// A take-back that has begun, or that has ended at this time.
+    TakeBack {
+        ended: Option<Timestamp>,
+    },
 }
 
 /// The first line of the file: which import it is.
@@ -192,9 +198,7 @@ impl ImportState {
 
         progress_file::ensure_ours::<StateLine>(&path)?;
         let mut earlier = Self::begun(import.clone());
-        for line in read_lines(&path) {
-            earlier.apply(line);
-        }
+        read_lines(&path)?.into_iter().for_each(|line| earlier.apply(line));
         // Where no round is stored, nothing is lost that another import could not begin anew.
         if !again && earlier.stored.lines > 0 {
             progress_file::ensure_same(&path, Some(&earlier.import.of), &import.of)?;
@@ -226,20 +230,24 @@ impl ImportState {
             devices: BTreeMap::new(),
             rooms: BTreeMap::new(),
             sent: BTreeMap::new(),
+            taken_back: None,
             refused_beyond: 0,
             has_changed: false,
         }
     }
 
-    /// Reads the state of an ended or interrupted import from its file.
-    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
-        let text =
-            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let mut lines = text.lines().map_while(|line| serde_json::from_str(line).ok());
+    /// Opens the state of an ended or interrupted import, which nobody else uses meanwhile.
+    pub(super) fn open_file(path: &Path) -> anyhow::Result<Self> {
+        // A link keeps leading to the file, which is replaced.
+        let path =
+            fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))?;
+        let lock = HeldProgress::take(&path)?;
+
+        let mut lines = read_lines(&path)?.into_iter();
         let Some(StateLine::Import(import)) = lines.next() else {
             bail!("{} is no report of an import, nor its progress", path.display());
         };
-        let mut state = Self::begun(import);
+        let mut state = Self { path: Some(path), lock: Some(lock), ..Self::begun(import) };
         lines.for_each(|line| state.apply(line));
         Ok(state)
     }
@@ -259,6 +267,11 @@ impl ImportState {
                 self.sent.extend(parsed);
             }
             StateLine::Stored(stored) => self.stored = stored,
+            StateLine::TakeBack { ended } => {
+                // Some of it may be deleted, so an import that continues would leave it out.
+                self.stored = StoredLines::default();
+                self.taken_back = ended;
+            }
         }
     }
 
@@ -307,6 +320,20 @@ impl ImportState {
     /// Returns the newest reading of each device.
     pub(super) const fn sent(&self) -> &BTreeMap<DeviceId, LastSent> {
         &self.sent
+    }
+
+    /// Returns the end of the take-back of the import.
+    pub(super) const fn taken_back(&self) -> Option<Timestamp> {
+        self.taken_back
+    }
+
+    /// Notes that a take-back begins, or has ended at this time. From its beginning on no line counts as stored.
+    pub(super) fn note_take_back(&mut self, ended: Option<Timestamp>) -> anyhow::Result<()> {
+        let line = StateLine::TakeBack { ended };
+        self.append(&line)?;
+        self.sync()?;
+        self.apply(line);
+        Ok(())
     }
 
     /// Notes what a device had before the import.
@@ -498,10 +525,28 @@ impl ImportState {
     }
 }
 
-/// The lines of a file. If a crash cut off a line, it and those behind it are left out.
-fn read_lines(path: &Path) -> Vec<StateLine> {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    text.lines().map_while(|line| serde_json::from_str(line).ok()).collect()
+/// The lines of a file. A crash may have cut off the last one, which is left out. Without another line it would not be
+/// known what an import brought.
+fn read_lines(path: &Path) -> anyhow::Result<Vec<StateLine>> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read.with_context(|| format!("cannot read {}", path.display()))?,
+    };
+
+    let mut lines = Vec::new();
+    let mut texts = text.lines().peekable();
+    while let Some(text) = texts.next() {
+        match serde_json::from_str(text) {
+            Ok(line) => lines.push(line),
+            Err(_) if lines.is_empty() || texts.peek().is_none() => break,
+            Err(error) => bail!(
+                "line {} of {} is damaged, or of another version of roomtide: {error}",
+                lines.len() + 1,
+                path.display()
+            ),
+        }
+    }
+    Ok(lines)
 }
 
 fn fingerprint_of(file: &Path, options: &str) -> anyhow::Result<String> {
@@ -615,7 +660,7 @@ mod tests {
         is_known(&changed);
         drop(changed);
         is_known(&ImportState::of(name(&file), true).unwrap());
-        is_known(&ImportState::read(&path).unwrap());
+        is_known(&ImportState::open_file(&path).unwrap());
 
         let mut state = state_of(&file);
         state.start_over();
@@ -625,6 +670,54 @@ mod tests {
         drop(state);
         let other = ImportState::of(ImportName { target: "two", ..name(&file) }, true).unwrap();
         assert!(other.devices().is_empty(), "another target");
+    }
+
+    #[test]
+    fn what_is_taken_back_does_not_count_as_stored() {
+        let (_directory, file) = file();
+        let mut state = state_of(&file);
+        state.note_device(&device("d"), BEFORE).unwrap();
+        state.acknowledge(7, Some(&reading()), 0, "").unwrap();
+        let path = state.path.clone().unwrap();
+        let error = format!("{:#}", ImportState::open_file(&path).unwrap_err());
+        assert!(error.contains("under way"), "{error}");
+        drop(state);
+
+        let mut state = ImportState::open_file(&path).unwrap();
+        state.note_take_back(None).unwrap();
+        drop(state);
+        let state = state_of(&file);
+        assert_eq!((state.acknowledged(), state.devices()[&device("d")]), (0, BEFORE));
+        assert!(!state.has_changed());
+        drop(state);
+
+        let mut state = ImportState::open_file(&path).unwrap();
+        assert_eq!(state.taken_back(), None, "the take-back goes on");
+        state.note_take_back(Some(at_second(9))).unwrap();
+        drop(state);
+        assert_eq!(ImportState::open_file(&path).unwrap().taken_back(), Some(at_second(9)));
+        state_of(&file).acknowledge(7, None, 0, "").unwrap();
+        assert_eq!(ImportState::open_file(&path).unwrap().taken_back(), None, "imported again");
+    }
+
+    #[test]
+    fn a_file_with_a_damaged_line_is_refused_as_a_whole() {
+        let (_directory, file) = file();
+        let mut state = state_of(&file);
+        state.note_device(&device("d"), BEFORE).unwrap();
+        let path = state.path.clone().unwrap();
+        drop(state);
+        let text = fs::read_to_string(&path).unwrap();
+        let (line, count) = (text.lines().last().unwrap(), text.lines().count());
+        for damaged in [line.replace("from", "form"), "{\"later\":{}}".to_owned()] {
+            fs::write(&path, text.replace(line, &damaged) + line + "\n").unwrap();
+            let expected = format!("line {count} of {} is damaged", path.display());
+            let read = ImportState::open_file(&path).map(drop);
+            let continued = ImportState::of(name(&file), false).map(drop);
+            for error in [read.unwrap_err(), continued.unwrap_err()] {
+                assert!(error.to_string().starts_with(&expected), "{error}");
+            }
+        }
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use chrono::TimeDelta;
 use domain::{DeviceId, RoomId, Timestamp};
+use runtime::clock::{Clock as _, SystemClock};
 
 use super::args::ImportArgs;
+use super::beforehand::ensure_may_edit;
 use super::state::ImportState;
 use crate::at::{At, Unnamed};
 use crate::client::Client;
@@ -15,26 +17,35 @@ use crate::output::{counted, print};
 
 /// Takes back the import of a report, or of the progress of an import that stopped.
 pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
-    let state = ImportState::read(&args.file)?;
-    let brought = Brought::of(&state);
+    let file = args.file.display();
+    let mut state = ImportState::open_file(&args.file).context("nothing is taken back")?;
+    if let Some(at) = state.taken_back() {
+        bail!("{file} was taken back at {at}, and nothing more is deleted");
+    }
     ensure!(
         !state.devices().is_empty(),
-        "{} does not tell what devices had before the import, so nothing is taken back",
-        args.file.display()
+        "{file} does not tell what devices had before the import, so nothing is taken back"
     );
 
-    let url = url_of(args.at.url.as_deref(), &state)?;
-    let at = At { url: Some(url.to_owned()), ..args.at.clone() };
-    if !args.yes {
-        let devices = counted(brought.readings.len() as u64, "device");
-        let question = format!(
-            "Delete at {url} what the import stored of {devices} for ever, with what others have written in between?"
-        );
-        delete::confirm(&question, "yes", || Ok(()))?;
-    }
-    at.work(Unnamed::Server, |client| brought.take_back(client)).with_context(|| {
-        format!("not all is taken back; the same command continues, and --url names another address than {url}")
-    })
+    let url = url_of(args.at.url.as_deref(), &state)?.to_owned();
+    let at = At { url: Some(url.clone()), ..args.at.clone() };
+    at.work(Unnamed::Server, |client| {
+        ensure_may_edit(client).context("nothing is taken back")?;
+        if !args.yes {
+            let devices = counted(Brought::of(&state).readings.len() as u64, "device");
+            let question = format!(
+                "Delete at {url} what the import stored of {devices} for ever, with what others have written in between?"
+            );
+            delete::confirm(&question, "yes", || Ok(()))?;
+        }
+
+        // Before anything is deleted, so that the same import does not continue behind lines that are deleted.
+        state.note_take_back(None)?;
+        Brought::of(&state).take_back(client).with_context(|| {
+            format!("not all is taken back; the same command continues, and --url names another address than {url}")
+        })
+    })?;
+    state.note_take_back(Some(SystemClock.now()))
 }
 
 /// The address at which is deleted. A directory has no address of its own: at a guessed one the devices of another table
@@ -91,7 +102,9 @@ impl<'a> Brought<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fake_server::{self, Reply};
     use crate::import::state::{DeviceBefore, ImportName, LastSent};
+    use crate::tests::parsed;
     use domain::given::{at_second, device, room};
 
     #[test]
@@ -124,7 +137,7 @@ mod tests {
         state.note_room(&room("attic"), false).unwrap();
         drop(state);
 
-        let state = ImportState::read(&path).unwrap();
+        let state = ImportState::open_file(&path).unwrap();
         let brought = Brought::of(&state);
         let end = at_second(20).saturating_add(TimeDelta::milliseconds(1));
         let spans: Vec<_> =
@@ -156,7 +169,42 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.csv");
         std::fs::write(&path, "timestamp,t\n").unwrap();
-        let error = ImportState::read(&path).unwrap_err().to_string();
+        let error = ImportState::open_file(&path).unwrap_err().to_string();
         assert!(error.ends_with("a.csv is no report of an import, nor its progress"), "{error}");
+    }
+
+    #[test]
+    fn a_report_is_taken_back_once_by_who_may_delete() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.roomtide-import");
+        let state = Some(path.as_path());
+        let (file, target) = (std::path::Path::new("-"), "here");
+        let name = ImportName { file, state, target, url: None, options: "" };
+        let mut state = ImportState::of(name, false).unwrap();
+        let (from, until) = (at_second(10), None);
+        let before = DeviceBefore { is_new: false, has_past: true, from, until };
+        state.note_device(&device("d"), before).unwrap();
+        let last = LastSent { at: at_second(20), usual_distance: None };
+        state.note_sending([(device("d"), last)]).unwrap();
+        drop(state);
+
+        let answers = [
+            (403, 200, "answers 403"),
+            (400, 403, "not all is"),
+            (400, 200, ""),
+            (400, 200, "was taken back at"),
+        ];
+        for (edit, delete, expected) in answers {
+            let server = fake_server::serve(move |_, request| match &*request.method {
+                "GET" => Reply::of(200, r#"{"status":"ready","up":"0s"}"#),
+                "PATCH" => Reply::of(edit, "{}"),
+                _ => Reply::of(delete, r#"{"deleted": 11, "has_more": false}"#),
+            });
+            let words =
+                ["import", path.to_str().unwrap(), "--take-back", "--yes", "--url", &server.url];
+            let said = run(&parsed(words).unwrap()).err().map(|error| format!("{error:#}"));
+            let said = said.unwrap_or_default();
+            assert!(said.contains(expected) && said.is_empty() == expected.is_empty(), "{said}");
+        }
     }
 }

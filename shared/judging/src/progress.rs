@@ -78,7 +78,7 @@ impl TaskProgress {
 
     /// Notes that a task needs no judgement for now.
     pub(crate) fn rest(&self, trigger: Trigger, key: &AlertKey, rule: &StoredRule, at: Timestamp) {
-        let rest = RestingTask { changed: rule.rule.changed, at };
+        let rest = RestingTask { changed: rule.definition.changed, at };
         self.lock().resting.entry(trigger).or_default().insert(key.clone(), rest);
     }
 
@@ -108,7 +108,7 @@ impl TaskProgress {
 
         all.retain(|(key, rule)| {
             let rests = |rest: &RestingTask| {
-                rest.changed == rule.rule.changed && is_resting(key, rule, rest.at)
+                rest.changed == rule.definition.changed && is_resting(key, rule, rest.at)
             };
             !resting.get(key).is_some_and(rests)
         });
