@@ -85,13 +85,18 @@ pub(crate) fn print_error(error: impl Display) {
 pub(crate) fn escaped(text: &dyn Display) -> String {
     let mut escaped = String::new();
     for char in text.to_string().chars() {
-        if char.is_control() && !matches!(char, '\n' | '\t') {
+        if char.is_control() && !matches!(char, '\n' | '\t') || is_direction_mark(char) {
             escaped.push_str(&format!("\\u{:04x}", u32::from(char)));
         } else {
             escaped.push(char);
         }
     }
     escaped
+}
+
+/// Whether a character changes the direction of the text that follows, and so can make an address look like another one.
+fn is_direction_mark(char: char) -> bool {
+    matches!(char, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Writes a number and its noun: `1 reading`, `2 readings`.

@@ -11,7 +11,8 @@ use crate::settings_file;
 /// The member of a file with the sources by id.
 const SOURCES: &str = "sources";
 /// Members of the server's answers that a person does not write; an export leaves them out.
-pub(super) const EXTRAS: [&str; 6] = ["id", "state", "host", "devices", "credit", "lacks_secrets"];
+pub(super) const EXTRAS: [&str; 7] =
+    ["id", "state", "host", "devices", "credit", "lacks_secrets", "warnings"];
 
 /// The text of an export file, made from the sources in the server's answer.
 pub(super) fn text(rows: &[Value]) -> anyhow::Result<String> {

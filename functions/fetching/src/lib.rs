@@ -14,10 +14,12 @@ mod test_source;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use outgoing::Reach;
+use polling::Spent;
 use runtime::clock::{Clock, Deadline};
 use runtime::invoke::InvokeFunction;
 use runtime::queue::Failure;
@@ -69,12 +71,15 @@ pub struct Fetching<S, C> {
     telemetry: Telemetry,
     /// Each request under way has one.
     permits: Semaphore,
+    /// The requests of tests of sources that are not saved, by kind.
+    tried: Mutex<BTreeMap<&'static str, Spent>>,
 }
 
 impl<S: Store, C: Clock> Fetching<S, C> {
     /// The function on a table.
     pub fn new(store: S, outside: Outside, clock: C, telemetry: Telemetry) -> Self {
-        Self { store, outside, clock, telemetry, permits: Semaphore::new(MAX_AT_ONCE) }
+        let (permits, tried) = (Semaphore::new(MAX_AT_ONCE), Mutex::default());
+        Self { store, outside, clock, telemetry, permits, tried }
     }
 
     /// Handles an event. An error means that sources are not asked; the next minute asks them.

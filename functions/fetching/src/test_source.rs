@@ -1,8 +1,9 @@
 //! The test of a source by a person: makes the real requests, and ingest reads the answers. Stores nothing.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
-use domain::DeviceId;
+use domain::{DeviceId, Timestamp};
 use polling::{DirectoryListing, PolledSource, Question, SourceStatus, TimeWindow};
 use runtime::clock::{Clock, Deadline};
 use runtime::telemetry::WideEvent;
@@ -48,15 +49,16 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         }
 
         let questions = source.questions(&SourceStatus::default(), session.now);
-        let mut status = SourceStatus::default();
-        if let Some(stored) = stored {
-            status = stored.status.clone();
-            let of_devices = if source.kind.directory.is_some() { MAX_STATES } else { 0 };
-            let requests = u32::try_from(questions.len() + of_devices).unwrap_or(u32::MAX);
-            if let Some(why) = count(session, &stored, &source, requests).await? {
-                return Ok(TestReply::error(why));
-            }
+        let of_devices = if source.kind.directory.is_some() { MAX_STATES } else { 0 };
+        let requests = u32::try_from(questions.len() + of_devices).unwrap_or(u32::MAX);
+        let counted = match &stored {
+            Some(stored) => count(session, stored, &source, requests).await?,
+            None => self.count_unsaved(&source, requests, session.now),
+        };
+        if let Err(why) = counted {
+            return Ok(TestReply::error(why));
         }
+        let status = stored.map(|stored| stored.status).unwrap_or_default();
 
         let at = session.now;
         let moment = TimeWindow::moment(at);
@@ -77,6 +79,22 @@ impl<S: Store, C: Clock> Fetching<S, C> {
             reply.numbers.clear();
         }
         Ok(TestReply { error: tried.err(), ..reply })
+    }
+
+    /// Counts the requests of a source that is not saved, for all of its kind together. Only this process knows the
+    /// count: an account is not known before it is saved.
+    fn count_unsaved(
+        &self,
+        source: &PolledSource,
+        requests: u32,
+        now: Timestamp,
+    ) -> Result<(), String> {
+        let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
+        let spent = tried.entry(source.kind.name).or_default();
+        *spent = spent
+            .with(requests, source.budget(), now)
+            .map_err(|until| asked_until(source, until))?;
+        Ok(())
     }
 
     /// Makes the requests of a source. The error says in words why the source cannot be read.
@@ -126,25 +144,34 @@ impl<S: Store, C: Clock> Fetching<S, C> {
     }
 }
 
-/// Adds the requests of a test to the count of its source. Returns why the test has to wait, in words.
+/// Adds the requests of a test to the count of its source. The inner error says in words why the test has to wait.
 async fn count(
     session: Session<'_, impl Store>,
     stored: &StoredSource,
     source: &PolledSource,
     requests: u32,
-) -> StoreResult<Option<String>> {
+) -> StoreResult<Result<(), String>> {
+    if let Err(why) = stored.ensure_same_kind(source) {
+        return Ok(Err(why.to_string()));
+    }
+    if let Some(until) = stored.pause_of(source, session.now) {
+        let title = source.kind.title;
+        return Ok(Err(format!("{title} takes no more requests now; try again after {until}")));
+    }
+
     let now = stored.status.maker_now(session.now);
     let spent = match stored.spent.with(requests, source.budget(), now) {
         Ok(spent) => spent,
-        Err(until) => {
-            let title = source.kind.title;
-            let why = format!("{title} was asked as often as it may be; try again after {until}");
-            return Ok(Some(why));
-        }
+        Err(until) => return Ok(Err(asked_until(source, until))),
     };
     let begun = session.begin_source_run(stored, spent, None).await?;
-    let why = "the source is asked or changed just now; try again in a minute";
-    Ok(begun.is_none().then(|| why.to_owned()))
+    let why = "the source is asked, tested or changed at this moment; try again in a few seconds";
+    Ok(begun.map(drop).ok_or_else(|| why.to_owned()))
+}
+
+/// Says that the requests of a period are used up.
+fn asked_until(source: &PolledSource, until: Timestamp) -> String {
+    format!("{} was asked as often as it may be; try again after {until}", source.kind.title)
 }
 
 /// Collects the numbers of an answer by their pointers.

@@ -102,11 +102,10 @@ impl Format {
             return Ok(Self::Json);
         }
 
-        let of_bodies = || PayloadReader::all().filter(|reader| !reader.is_address());
-        let found = of_bodies().find(|reader| reader.name() == name).map(Self::Payload);
-        found.ok_or_else(|| {
-            let known = [READINGS].into_iter().chain(of_bodies().map(|reader| reader.name()));
-            Problem::field("format", unknown_format(name, known))
+        let found = PayloadReader::all().find(|reader| reader.endpoint.body_format() == Some(name));
+        found.map(Self::Payload).ok_or_else(|| {
+            let of_bodies = ENDPOINTS.iter().filter_map(Endpoint::body_format);
+            Problem::field("format", unknown_format(name, [READINGS].into_iter().chain(of_bodies)))
         })
     }
 
@@ -144,11 +143,6 @@ impl PayloadReader {
     /// The levels of topics that name a format.
     pub(crate) fn topics() -> impl Iterator<Item = &'static str> {
         Self::all().filter_map(|reader| reader.format.topic)
-    }
-
-    /// The format's name: the last part of the endpoint's path.
-    fn name(&self) -> &'static str {
-        self.endpoint.path.rsplit_once('/').map_or(self.endpoint.path, |(_, name)| name)
     }
 
     /// Finds the device in the part of a topic after the format's name; `None` if the topic carries no readings.

@@ -214,6 +214,13 @@ impl Endpoint {
         self.parameters.iter().any(|parameter| parameter.kind == Kind::Values)
     }
 
+    /// The name of the format of the endpoint's bodies: the last part of its path. `None` if the endpoint takes no payloads,
+    /// or takes them in its query.
+    pub fn body_format(&self) -> Option<&'static str> {
+        let takes_payloads = self.operation.payload().is_some() && !self.takes_values();
+        takes_payloads.then(|| self.path.rsplit_once('/').map_or(self.path, |(_, name)| name))
+    }
+
     /// The access that a request needs when `function` serves it. The details of the health need a token that reads.
     /// The ingest function answers what clients of InfluxDB ask before they write. It reads no table for that, so it
     /// checks only the form of the token.

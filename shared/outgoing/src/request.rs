@@ -36,13 +36,17 @@ impl Request {
         Self { method: "POST", headers: vec![json], body, ..Self::get(maker, field, url) }
     }
 
-    /// The request with further headers.
+    /// The request with further headers. A header of a name that the request has already takes its place.
     #[must_use]
     pub fn with_headers<N: Into<Cow<'static, str>>>(
         mut self,
         headers: impl IntoIterator<Item = (N, String)>,
     ) -> Self {
-        self.headers.extend(headers.into_iter().map(|(name, value)| (name.into(), value)));
+        for (name, value) in headers {
+            let name = name.into();
+            self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
+            self.headers.push((name, value));
+        }
         self
     }
 
@@ -114,5 +118,14 @@ mod tests {
         let request = Request::get("the heartbeat", "address", url);
         assert_eq!((request.method(), request.body(), request.headers().len()), ("GET", "", 0));
         assert_eq!(format!("{request:?}"), "Request(the heartbeat)");
+    }
+
+    #[test]
+    fn a_header_is_sent_once() {
+        let url = Url::parse("https://example.org/a", Reach::Public).expect("an address");
+        let request = Request::post("M", "url", url, String::new());
+        let form = "application/x-www-form-urlencoded";
+        let request = request.with_headers([("Content-Type", form.to_owned())]);
+        assert_eq!(request.headers(), [("Content-Type".into(), form.to_owned())]);
     }
 }

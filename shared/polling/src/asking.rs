@@ -250,9 +250,19 @@ impl Asking {
         Ok(request.with_secrets(secrets.texts()))
     }
 
+    /// Whether the body is a form of HTML, whose values are percent-encoded as in a URL.
+    fn is_form(&self) -> bool {
+        let mut of_body =
+            self.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        of_body.any(|(_, value)| value.as_str().starts_with("application/x-www-form-urlencoded"))
+    }
+
     fn body(&self, values: &Values) -> Result<String, String> {
         match &self.body {
             None => Ok(String::new()),
+            Some(Value::String(text)) if self.is_form() => {
+                TextTemplate::of(text.clone()).fill_as(values, in_url)
+            }
             Some(Value::String(text)) => TextTemplate::of(text.clone()).fill(values),
             Some(body) => TextTemplate::of(body.to_string()).fill_as(values, in_json),
         }

@@ -78,12 +78,18 @@ impl Asking {
             .device_of(answer)
             .map_err(|_| "the device is not at its place in the answer".to_owned())?;
         let device = device.unwrap_or_else(|| context.device.clone());
-        let Some(rows) = self.payload(answer)? else { return Ok(ReadAnswer::default()) };
+        let Some(payload) = self.payload(answer)? else { return Ok(ReadAnswer::default()) };
+        let rows = match &payload {
+            Value::Array(readings) if format == READINGS => {
+                readings.iter().map(Value::to_string).collect()
+            }
+            payload => vec![payload.to_string()],
+        };
         let portion = Portion {
             key: context.request.to_string(),
             format: format.clone(),
             device: Some(device),
-            rows: vec![rows.to_string()],
+            rows,
             is_timed: TIMED_FORMATS.contains(&format.as_str()),
             ..Portion::default()
         };

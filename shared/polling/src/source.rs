@@ -23,8 +23,8 @@ use crate::status::SourceStatus;
 use crate::time_window::{HistoryWindow, TimeWindow, is_time};
 
 /// The members of an answer about a source that are not the source's own: it may be sent back as it was answered.
-const OF_ANSWERS: [&str; 7] =
-    ["id", "state", "host", "devices", "credit", "lacks_secrets", "secrets"];
+const OF_ANSWERS: [&str; 8] =
+    ["id", "state", "host", "devices", "credit", "lacks_secrets", "secrets", "warnings"];
 /// The maximum number of devices of a source.
 const MAX_DEVICES: usize = 64;
 /// The longest time between two runs.
@@ -168,6 +168,11 @@ impl PolledSource {
             Some(unknown) => Err(wrong(unknown, "is in no placeholder of the request")),
             None => Ok(()),
         }
+    }
+
+    /// The format of the payloads in the answers, if a person chose one.
+    pub fn format(&self) -> Option<&str> {
+        self.own_asking()?.format.as_deref()
     }
 
     /// Refuses a source that does not say how its answers are read.
@@ -453,5 +458,31 @@ mod tests {
         let paused =
             of(r#"{"kind": "weather", "latitude": 1, "longitude": 1, "on": false, "room": "x"}"#);
         assert_eq!(weather.question(), paused.question());
+    }
+
+    #[test]
+    fn values_in_the_body_of_a_form_are_encoded_and_in_another_text_as_they_are() {
+        for (content_type, expected) in
+            [("application/x-www-form-urlencoded", "key=a%26b%3Dc"), ("text/plain", "key=a&b=c")]
+        {
+            let source = json!({
+                "kind": "json", "method": "POST", "url": "https://example.org/",
+                "headers": {"Content-Type": content_type}, "body": "key={key}", "metrics": {"t": "/t"},
+            });
+            let source = serde_json::from_value(source).expect("members");
+            let source = PolledSource::read(source, Reach::Public).expect("a source");
+            let secrets = SecretTexts::of([("key".to_owned(), "a&b=c".to_owned())].into());
+            let now = Timestamp::MIN;
+            let context = AskContext {
+                secrets: &secrets,
+                window: TimeWindow::moment(now),
+                maker_now: now,
+                nonce: String::new(),
+                reach: Reach::Public,
+            };
+            let question = Question { position: 0, device: None };
+            let request = source.request(&question, &context).expect("a request");
+            assert_eq!(request.body(), expected);
+        }
     }
 }

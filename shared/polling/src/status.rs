@@ -175,15 +175,19 @@ impl SourceStatus {
         report.reserved_until.map_or(next, |until| next.max(until))
     }
 
-    /// The latest time of the next run that a right clock could have stored, if runs follow each other after `every`.
-    pub fn latest_next(&self, every: TimeDelta, now: Timestamp) -> Timestamp {
+    /// The time until which the maker takes no requests of this source, if that is ahead of `now`. A time that is too far
+    /// ahead was stored by a wrong clock.
+    pub fn waits_until(&self, now: Timestamp) -> Option<Timestamp> {
         let longest = now.saturating_add(MAX_LIMIT + MAX_SKEW);
         let pauses = [self.limited_until, self.reserved_until].into_iter().flatten();
-        let pause = pauses.filter(|until| *until <= longest).max();
+        pauses.filter(|until| (now..=longest).contains(until)).max()
+    }
 
+    /// The latest time of the next run that a right clock could have stored, if runs follow each other after `every`.
+    pub fn latest_next(&self, every: TimeDelta, now: Timestamp) -> Timestamp {
         let own = if self.failures > 0 { every.max(MAX_FAILURE_PAUSE) } else { every };
         let own = now.saturating_add(own + CLAIM_AHEAD + MAX_SKEW);
-        pause.map_or(own, |until| until.max(own))
+        self.waits_until(now).map_or(own, |until| until.max(own))
     }
 
     fn note_answers(&mut self, report: &RunReport, now: Timestamp) {

@@ -35,7 +35,8 @@ pub struct StoredSource {
 }
 
 impl StoredSource {
-    /// The version of a source that follows `before`, or the first version. The status is kept.
+    /// The version of a source that follows `before`, or the first version. The status is kept, and so is a pause that
+    /// the maker asked for.
     pub fn new(
         id: PolledSourceId,
         before: Option<&Self>,
@@ -48,13 +49,33 @@ impl StoredSource {
         let lacks_secrets = before.is_some_and(|before| before.lacks_secrets);
         let (spent, status) =
             before.map(|before| (before.spent, before.status.clone())).unwrap_or_default();
-        let (next, lease, claim) = (now, None, None);
+        let pause = before.and_then(|before| before.pause_of(source, now));
+        let (next, lease, claim) = (pause.unwrap_or(now), None, None);
         Self { id, version, settings, lacks_secrets, next, lease, claim, run, spent, status }
+    }
+
+    /// The time until which the maker takes no requests of `source`; `None` if it may be asked, or asks another server.
+    pub fn pause_of(&self, source: &PolledSource, now: Timestamp) -> Option<Timestamp> {
+        let is_same = self.source().is_ok_and(|own| own.host() == source.host());
+        self.status.waits_until(now).filter(|_| is_same)
     }
 
     /// The source, as a person wrote it.
     pub fn source(&self) -> Result<PolledSource, MemberError> {
         PolledSource::from_stored(&self.settings)
+    }
+
+    /// Refuses a source of another kind under the same id: its requests so far are counted by the limit of its kind.
+    pub fn ensure_same_kind(&self, source: &PolledSource) -> Result<(), MemberError> {
+        match self.settings.get("kind").and_then(Value::as_str) {
+            Some(kind) if kind != source.kind.name => {
+                let why = format!(
+                    "of a saved source stays {kind:?}; delete it first, or choose another id"
+                );
+                Err(MemberError::of("kind", why))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether a source that is saved without secrets may keep the stored ones. This tells a person early; a run takes

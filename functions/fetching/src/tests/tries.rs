@@ -219,6 +219,57 @@ async fn a_test_counts_among_the_requests_of_its_source() {
     );
 }
 
+/// A kind has its own period and limit, so the count of one says nothing of another.
+#[tokio::test(start_paused = true)]
+async fn a_test_of_another_kind_does_not_change_the_count_of_a_source() {
+    let world = World::new();
+    world.play("api.nature.global", |asked| answer(asked.at, 200, &json!([])));
+    world.save("remo", json!({"kind": "remo"}), &[("token", SECRET)]).await;
+    for _ in 0..20 {
+        world.try_source("remo", json!({"kind": "remo"}), None).await;
+        let reply = world.try_source("remo", pump(), Some(&[("key", SECRET)])).await;
+        let reply = serde_json::to_value(&reply).expect("JSON");
+        assert!(reply["error"].to_string().contains("kind: of a saved source stays"), "{reply}");
+    }
+    assert_eq!(world.asked().len(), 14, "7 tests of 2 requests fit into 15");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tests_of_sources_that_are_not_saved_keep_the_limit_of_the_maker_together() {
+    let world = World::new();
+    world.play("api.nature.global", |asked| answer(asked.at, 200, &json!([])));
+    for attempt in 0..20 {
+        let id = format!("remo-{attempt}");
+        world.try_source(&id, json!({"kind": "remo"}), Some(&[("token", SECRET)])).await;
+    }
+    assert_eq!(world.asked().len(), 14, "7 tests of 2 requests fit into 15");
+}
+
+/// 429 with Retry-After: whoever tests or edits the source meanwhile does not ask either.
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_the_maker_asks_for_outlasts_tests_and_edits() {
+    let world = World::new();
+    world.play("api.example.org", |asked| {
+        let mut limited = answer(asked.at, 429, &json!({}));
+        limited.headers.push(("retry-after", "7200".to_owned()));
+        limited
+    });
+    world.save("pump", pump(), &[("key", SECRET)]).await;
+    world.minutes(2).await;
+    assert_eq!(world.asked().len(), 1);
+
+    let mut edited = pump();
+    edited["every"] = json!("2m");
+    world.save("pump", edited.clone(), &[("key", SECRET)]).await;
+    let reply = world.try_source("pump", edited, None).await;
+    let reply = serde_json::to_value(&reply).expect("JSON");
+    assert!(reply["error"].to_string().contains("takes no more requests now"), "{reply}");
+    world.minutes(100).await;
+    assert_eq!(world.asked().len(), 1, "the pause is two hours");
+    world.minutes(30).await;
+    assert!(world.asked().len() > 1, "it is asked again");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_test_that_fails_says_why_in_words() {
     let world = playing();

@@ -28,12 +28,13 @@ impl<'a> Sender<'a> {
     /// The device that the reading names; without a name, the sender's only device. A device of another sender is
     /// refused.
     pub(crate) fn device(&self, named: Option<DeviceId>) -> Result<DeviceId, Refusal> {
-        let (device, fault) = match named {
-            Some(device) if self.may_write(&device) => return Ok(device),
-            Some(device) => (None, Fault::Foreign(device)),
-            None => (self.only_device(), Fault::Missing),
-        };
-        device.cloned().ok_or_else(|| Refusal::of("device_id", fault))
+        let device = named.or_else(|| self.only_device().cloned());
+        let device = device.ok_or_else(|| Refusal::of("device_id", Fault::Missing))?;
+        if self.may_write(&device) {
+            Ok(device)
+        } else {
+            Err(Refusal::of("device_id", Fault::Foreign(device)))
+        }
     }
 
     /// The device of readings without a name: the device of a source, or the only one that the sender may write for, apart
@@ -95,6 +96,10 @@ mod tests {
         ] {
             assert_eq!(sender.device(Some(state.clone())).is_ok(), is_taken, "{sender:?}");
         }
+        assert!(
+            Sender::Topic(state).device(None).is_err(),
+            "a device that is called like a source"
+        );
 
         let refusal = Sender::Topic(device("d")).device(Some(device("e"))).expect_err("another's");
         assert_eq!(refusal.to_string(), "device_id is \"e\", which is not the sender's");

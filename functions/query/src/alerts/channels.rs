@@ -104,9 +104,11 @@ pub(crate) async fn put(
         return Err(contended("channel"));
     }
 
-    // Other requests may have saved channels at the same moment, so the number is checked again.
+    // Other requests may have saved channels at the same moment, so the number is checked again. The channel stays saved
+    // if the number cannot be read.
     if before.is_none()
-        && let Err(too_many) = ensure_at_most(MAX_CHANNELS, "channels", all(call).await?.len())
+        && let Ok(now) = all(call).await
+        && let Err(too_many) = ensure_at_most(MAX_CHANNELS, "channels", now.len())
     {
         call.session.delete_channel(&channel.id).await?;
         return Err(too_many);

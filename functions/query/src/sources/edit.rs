@@ -1,5 +1,6 @@
 //! `GET /sources`, and `GET`, `PUT` and `DELETE /sources/{id}`. A secret is written and never read.
 
+use api::endpoints::{ENDPOINTS, Endpoint};
 use api::{Problem, Response, body};
 use domain::MemberError;
 use polling::{PolledSource, SecretTexts};
@@ -58,8 +59,10 @@ pub(crate) async fn put(
     let before = stored.iter().find(|stored| stored.id == id);
     let source = PolledSource::read(members, handlers.reach).map_err(wrong)?;
     source.check_reader().map_err(wrong)?;
-    if before.is_none() {
-        ensure_at_most(MAX_SOURCES, "sources", stored.len() + 1)?;
+    ensure_format_is_read(&source).map_err(wrong)?;
+    match before {
+        Some(before) => before.ensure_same_kind(&source).map_err(wrong)?,
+        None => ensure_at_most(MAX_SOURCES, "sources", stored.len() + 1)?,
     }
 
     let secrets = secrets_to_store(&source, secrets, before)?;
@@ -77,14 +80,30 @@ pub(crate) async fn put(
         return Err(contended("source"));
     }
 
+    // Other requests may have saved sources at the same moment, so the number is checked again. The source stays saved
+    // if the number cannot be read.
     if before.is_none()
-        && let Err(too_many) = ensure_at_most(MAX_SOURCES, "sources", all(call).await?.len())
+        && let Ok(now) = all(call).await
+        && let Err(too_many) = ensure_at_most(MAX_SOURCES, "sources", now.len())
     {
         call.session.delete_source(&saved.id).await?;
         return Err(too_many);
     }
 
     shown_saved(handlers, &saved, &source, call).await
+}
+
+/// Refuses payloads of a format that the function ingest does not read.
+fn ensure_format_is_read(source: &PolledSource) -> Result<(), MemberError> {
+    let Some(format) = source.format() else { return Ok(()) };
+    let mut known = vec!["readings"];
+    known.extend(ENDPOINTS.iter().filter_map(Endpoint::body_format));
+
+    if known.contains(&format) {
+        return Ok(());
+    }
+    let why = format!("{format:?} is not known; expected one of {}", known.join(", "));
+    Err(MemberError::of("format", why))
 }
 
 /// The secrets to store with a source; `None` if the stored ones stay. They stay if request and reader do.
