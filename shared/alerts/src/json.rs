@@ -357,7 +357,7 @@ mod tests {
             r#"{"name": "Cold", "kind": "thermometer", "metric": "temperature", "below": 5}"#,
             r#"{"name": "Gone", "tag": "battery", "silent_for": "usual"}"#,
             r#"{"name": "Gone", "room": "cellar", "silent_for": "2h", "repeat": "7d"}"#,
-            r#"{"name": "Day", "device": "meter", "budget_kwh": 10, "per": "day"}"#,
+            r#"{"name": "DayCounts", "device": "meter", "budget_kwh": 10, "per": "day"}"#,
             r#"{"name": "Peak", "device": "meter", "demand_kw": "peak", "period": "15m"}"#,
             r#"{"name": "Demand", "device": "meter", "demand_kw": 4.5, "period": "1h"}"#,
             r#"{"name": "Meter", "device": "meter", "metric": "cumulative_kwh_p", "counter": ["reset", "suspect"]}"#,

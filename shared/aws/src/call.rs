@@ -30,7 +30,7 @@ pub struct Service {
 
 /// A request to a service.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub struct ServiceCall<'a> {
     /// The path, with the leading slash.
     pub path: &'a str,
     /// The headers, with names in lower case.
@@ -118,7 +118,7 @@ impl Service {
     }
 
     /// Sends a `POST` request once.
-    pub async fn post(&self, call: Call<'_>) -> Result<Reply, NoReply> {
+    pub async fn post(&self, call: ServiceCall<'_>) -> Result<Reply, NoReply> {
         let none = |why, may_have_arrived| NoReply { service: self.name, why, may_have_arrived };
         let Some(signed) = self.signed(call) else {
             return Err(none("the request cannot be signed", false));
@@ -132,7 +132,7 @@ impl Service {
     }
 
     /// Signs a request: <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html>
-    fn signed(&self, call: Call<'_>) -> Option<Signed> {
+    fn signed(&self, call: ServiceCall<'_>) -> Option<Signed> {
         let identity = self.keys.clone().into();
         let parameters = v4::SigningParams::builder()
             .identity(&identity)

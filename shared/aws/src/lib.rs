@@ -16,7 +16,7 @@ use aws_types::SdkConfig;
 use aws_types::region::Region;
 
 pub use ca_bundle::{CaBundle, CaBundleError};
-pub use call::{Call, NoReply, Reply, Service};
+pub use call::{NoReply, Reply, Service, ServiceCall};
 pub use config::{Credentials, QueueConfig, ServiceConfig, StoreConfig};
 
 /// The longest time of an attempt of a request to AWS.

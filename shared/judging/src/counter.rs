@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use alerts::{CounterEvent, Figure, MAX_AHEAD};
 use chrono::TimeDelta;
 use domain::{Device, Exact, Flag, Flags, MetricName, TimeRange};
-use series::{DeviceQuestion, Event, Events, Grid, Horizon, Level, events};
+use series::{CounterStep, CounterSteps, DeviceQuestion, Grid, Horizon, Level, events};
 
 use crate::Result;
 use crate::judging::JudgingSession;
@@ -42,7 +42,7 @@ impl<S: Store> JudgingSession<'_, S> {
         device: &Device,
         range: TimeRange,
         horizon: &Horizon,
-    ) -> Result<Events> {
+    ) -> Result<CounterSteps> {
         let grid = Grid::total(range);
         let question = DeviceQuestion::of(device, &grid, horizon, Level::Days, self.table.now);
         let metrics = std::slice::from_ref(metric);
@@ -50,7 +50,7 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-fn figure(step: Event) -> Figure {
+fn figure(step: CounterStep) -> Figure {
     let value = step.size.unwrap_or_else(Exact::zero);
     Figure { at: step.timestamp, value, is_beyond: true }
 }

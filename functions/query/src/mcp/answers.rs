@@ -4,7 +4,7 @@ use api::Problem;
 use runtime::http::Call;
 use serde_json::{Map, Value, json};
 
-use super::arguments::Asked;
+use super::arguments::ToolRequest;
 use super::ask::get;
 use super::shorten::{cut_beside, cut_rows, fitting};
 use crate::handlers::Operations;
@@ -14,7 +14,7 @@ const MAX_ROOMS: usize = 100;
 
 /// The kinds of a tool's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum ToolAnswer {
     /// Rooms, and devices with their metrics.
     Places,
     /// Devices with their metrics.
@@ -31,18 +31,18 @@ pub(super) enum Answer {
 
 /// Answers a tool by requests to the API.
 pub(super) async fn answer<S>(
-    answer: Answer,
+    answer: ToolAnswer,
     api: &impl Operations<S>,
-    mut asked: Asked,
+    mut asked: ToolRequest,
     call: &mut Call<'_, S>,
 ) -> Result<Map<String, Value>, Problem> {
     match answer {
-        Answer::Places => Box::pin(places(api, asked, call)).await,
-        Answer::Devices => Box::pin(devices(api, asked, call, compact)).await,
-        Answer::Latest => Box::pin(latest(api, asked, call)).await,
-        Answer::Rows => Box::pin(rows(api, asked, call)).await,
-        Answer::RowsOfMetrics => Box::pin(rows_of_metrics(api, asked, call)).await,
-        Answer::Health => {
+        ToolAnswer::Places => Box::pin(places(api, asked, call)).await,
+        ToolAnswer::Devices => Box::pin(devices(api, asked, call, compact)).await,
+        ToolAnswer::Latest => Box::pin(latest(api, asked, call)).await,
+        ToolAnswer::Rows => Box::pin(rows(api, asked, call)).await,
+        ToolAnswer::RowsOfMetrics => Box::pin(rows_of_metrics(api, asked, call)).await,
+        ToolAnswer::Health => {
             asked.query.push(("details".to_owned(), "true".to_owned()));
             let health = get(api, call, &asked.path, &asked.query).await?;
             let (status, rollups) = (health["status"].clone(), health["rollups"].clone());
@@ -54,7 +54,7 @@ pub(super) async fn answer<S>(
 /// Rows, with units: those of the requested metrics, or, if the request names no metric, of the metrics in the rows.
 async fn rows_of_metrics<S>(
     api: &impl Operations<S>,
-    asked: Asked,
+    asked: ToolRequest,
     call: &mut Call<'_, S>,
 ) -> Result<Map<String, Value>, Problem> {
     let names = metrics(&asked);
@@ -70,7 +70,7 @@ async fn rows_of_metrics<S>(
 /// Rooms, and the devices in them.
 async fn places<S>(
     api: &impl Operations<S>,
-    asked: Asked,
+    asked: ToolRequest,
     call: &mut Call<'_, S>,
 ) -> Result<Map<String, Value>, Problem> {
     let of_rooms = format!("{}/rooms", asked.path.strip_suffix("/devices").unwrap_or_default());
@@ -95,7 +95,7 @@ async fn places<S>(
 /// the last shown device.
 async fn devices<S>(
     api: &impl Operations<S>,
-    asked: Asked,
+    asked: ToolRequest,
     call: &mut Call<'_, S>,
     shape: impl Fn(&Value) -> Value + Send,
 ) -> Result<Map<String, Value>, Problem> {
@@ -123,7 +123,7 @@ async fn devices<S>(
 /// The newest values of one device, or of each device of a room, of a home or of the registry.
 async fn latest<S>(
     api: &impl Operations<S>,
-    mut asked: Asked,
+    mut asked: ToolRequest,
     call: &mut Call<'_, S>,
 ) -> Result<Map<String, Value>, Problem> {
     let wanted = asked.remove("metric");
@@ -150,7 +150,7 @@ async fn latest<S>(
 /// Rows by time, and the other members of the API's answer.
 async fn rows<S>(
     api: &impl Operations<S>,
-    asked: Asked,
+    asked: ToolRequest,
     call: &mut Call<'_, S>,
 ) -> Result<Map<String, Value>, Problem> {
     let mut answer = members(get(api, call, &asked.path, &asked.query).await?);
@@ -189,7 +189,7 @@ async fn units<S>(
 }
 
 /// The metrics that the request names.
-fn metrics(asked: &Asked) -> Vec<String> {
+fn metrics(asked: &ToolRequest) -> Vec<String> {
     let names = asked.query.iter().flat_map(|(name, value)| {
         let condition = name.strip_prefix(api::endpoints::METRIC_PREFIX);
         let listed = if name == "metric" { value.as_str() } else { "" };
