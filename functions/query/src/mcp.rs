@@ -5,7 +5,6 @@
 
 mod answers;
 mod arguments;
-mod ask;
 mod message;
 mod protocol;
 mod shorten;
@@ -17,6 +16,7 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use serde_json::{Map, Value, json};
 
+use answers::ToolApi;
 use message::{ClientMessage, Code, Failure};
 use protocol::{Era, SERVER_KEY, agreed, versions};
 use tools::{INSTRUCTIONS, TOOLS, Tool};
@@ -171,7 +171,8 @@ async fn called(
 
     let found = async {
         let asked = tool.asked(&given)?;
-        let answer = answers::answer(tool.answer, handlers, asked, call).await?;
+        let answer =
+            ToolApi { operations: handlers, call: &mut *call }.answer(tool.answer, asked).await?;
         let home = handlers.known_state.horizon(call.session).await?.zone();
         Ok::<_, Problem>(timed(answer, home, now))
     };
