@@ -83,6 +83,7 @@ impl Post<'_> {
             ended: notice.message.ended,
             text: notice.message.text(notice.rule, notice.names),
         });
+
         let form = TextForm { limit: 16_000, measure: bytes, write: plain };
         let body = MessageBody {
             kind: "alerts",

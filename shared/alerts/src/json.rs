@@ -138,6 +138,7 @@ impl RuleBody {
         let (silent_for, budget) = (self.silent_for.take(), self.budget_kwh.take());
         let (demand, counter) = (self.demand_kw.take(), self.counter.take());
         let has_limits = self.above.is_some() || self.below.is_some();
+
         match (has_limits, silent_for, budget, demand, counter) {
             (true, None, None, None, None) => self.limits(),
             (false, Some(after), None, None, None) => {

@@ -85,6 +85,7 @@ impl Service {
         let suffix = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
         let own = || format!("https://{name}.{region}.{suffix}");
         let endpoint = config.endpoint.clone().unwrap_or_else(own);
+
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(Duration::from_secs(1))
             .operation_timeout(timeout)
@@ -107,6 +108,7 @@ impl Service {
                 Ok(Reply { status: response.status().as_u16(), headers, body })
             })
             .build();
+
         let keys = Keys::new(
             &credentials.access_key_id,
             &credentials.secret_access_key,

@@ -42,6 +42,7 @@ pub fn settings(
         None,
         "environment",
     );
+
     let retries = RetryConfig::standard()
         .with_max_attempts(4)
         .with_initial_backoff(Duration::from_millis(50))
@@ -50,6 +51,7 @@ pub fn settings(
         .connect_timeout(Duration::from_secs(1))
         .operation_attempt_timeout(attempt_timeout)
         .build();
+
     let mut settings = SdkConfig::builder()
         .behavior_version(BehaviorVersion::v2026_01_12())
         .region(Region::new(region.to_owned()))
