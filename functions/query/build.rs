@@ -72,7 +72,7 @@ fn main() {
         iteration_count: const { NonZeroU64::new(5).expect("it is five") },
         ..Options::default()
     };
-    let mut table = "static FILES: &[File] = &[\n".to_owned();
+    let mut table = "static FILES: &[PageFile] = &[\n".to_owned();
 
     for (name, content_type, bytes) in files {
         let text = || String::from_utf8(bytes.clone()).expect("it is text");
@@ -96,7 +96,7 @@ fn main() {
             .expect("writing to memory does not fail");
         fs::write(&path, gzip).expect("cargo made the folder");
         let entry = format!(
-            "    File {{ name: {name:?}, content_type: {content_type:?}, \
+            "    PageFile {{ name: {name:?}, content_type: {content_type:?}, \
              gzip: include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}\")) }},\n"
         );
         table.push_str(&entry);

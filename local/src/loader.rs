@@ -22,8 +22,8 @@ use domain::{DeviceId, LocalDate, QuarterHour, TimeRange, Timestamp, Zone};
 use dynamodb::DynamoStore;
 use http::{Request, Response};
 use rollups::{
-    Assumed, DeviceRules, Fold, Folded, LateMarking, Retention, SeenRooms, Snapshot, is_over,
-    over_until,
+    Assumed, DeviceFolds, DeviceRules, Folded, LateMarking, Retention, SeenRooms, Snapshot,
+    is_over, over_until,
 };
 use runtime::auth::Auth;
 use runtime::clock::{Clock as _, Deadline, SystemClock};
@@ -223,7 +223,7 @@ impl Loader {
     ) -> anyhow::Result<bool> {
         let now = SystemClock.now();
         let session = Session::new(snapshot, invocation, now);
-        let fold = Fold { session, device, seen: &self.seen, retention: &self.retention };
+        let fold = DeviceFolds { session, device, seen: &self.seen, retention: &self.retention };
         let mut dates: BTreeMap<LocalDate, BTreeSet<QuarterHour>> = BTreeMap::new();
         for at in changed.keys() {
             let quarter = QuarterHour::of(*at);

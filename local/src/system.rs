@@ -534,7 +534,7 @@ mod tests {
         assert!(system.is_empty().unwrap());
         let payload = br#"{"room": "study", "temperature": 21.5}"#.to_vec();
         let timestamp = 1_768_147_200_000;
-        let message = ingest::Message { device_id: "remo".to_owned(), timestamp, payload };
+        let message = ingest::MqttMessage { device_id: "remo".to_owned(), timestamp, payload };
         system.invoke_ingest(ingest::Event::Iot(message)).await.unwrap();
         system.settle().await.unwrap();
         let metrics = devices(&system).await["data"][0]["metrics"].clone();

@@ -104,7 +104,9 @@ fn query_parameter(parameter: &Parameter) -> Value {
             json!({"type": "string", "description": format!("Some of {}", of.join(", "))})
         }
         Kind::Format => json!({"enum": ["json", "csv", "ndjson"], "default": "json"}),
-        Kind::Conditions => json!({"type": "object", "additionalProperties": {"type": "string"}}),
+        Kind::Conditions => {
+            json!({"type": "object", "additionalProperties": {"type": "string"}})
+        }
         Kind::Values => json!({"type": "object", "additionalProperties": {"type": "number"}}),
     };
     let Parameter { name, description, .. } = parameter;

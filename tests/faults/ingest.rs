@@ -264,7 +264,7 @@ async fn what_nobody_waits_for_fails_until_it_is_stored() {
     home.ingest().load().await;
     let readings = readings(3);
     let payload = sent(&readings[0]).to_string().into_bytes();
-    let message = ingest::Message { device_id: "d0".to_owned(), timestamp: START, payload };
+    let message = ingest::MqttMessage { device_id: "d0".to_owned(), timestamp: START, payload };
     let event = || ingest::Event::Iot(message.clone());
     proxy.replan(|_| Some(Fault::Unprocessed(Share::All)));
     let failed = home.ingest().handle(event(), Deadline::after(Duration::from_millis(400))).await;

@@ -2,7 +2,7 @@
 
 use domain::{Bucket, DeviceId, LocalDate, TimeRange, Timestamp, Zone};
 use rollups::{
-    Assumed, Change, DeviceRules, Fold, Folded, Retention, SeenRooms, Snapshot,
+    Assumed, Change, DeviceFolds, DeviceRules, Folded, Retention, SeenRooms, Snapshot,
     newest_sealable_edge,
 };
 use table::db::{Db as _, Write, absent, is, put};
@@ -56,7 +56,7 @@ impl Rebuild {
         let range = range.expect("one is before the other");
         let snapshot = Snapshot::read(steps, &device.id, range, dates, invocation).await?;
         let snapshot = snapshot.without_flags();
-        let fold = Fold {
+        let fold = DeviceFolds {
             session: Session::new(&snapshot, invocation, self.now),
             device,
             seen: &SeenRooms::default(),

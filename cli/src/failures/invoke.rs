@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
-use aws::{Call, Service, ServiceConfig};
+use aws::{Service, ServiceCall, ServiceConfig};
 use chrono::DateTime;
 use runtime::clock::{Clock as _, SystemClock};
 use serde_json::Value;
@@ -30,7 +30,7 @@ impl Lambda {
         let (headers, body) = (&[][..], &event.to_string());
         let now = DateTime::from_timestamp_millis(SystemClock.now().as_millis());
         let now = SystemTime::from(now.unwrap_or_default());
-        let call = Call { path: &path, headers, body, now };
+        let call = ServiceCall { path: &path, headers, body, now };
         let reply = self.0.post(call).await?;
 
         if reply.headers.iter().any(|(name, _)| name == FUNCTION_ERROR) {

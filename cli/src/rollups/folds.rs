@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, bail};
 use domain::{Device, TimeRange, Timestamp, Zone};
-use rollups::{Assumed, Change, DeviceRules, Fold, Folded, Retention, SeenRooms, Snapshot};
+use rollups::{Assumed, Change, DeviceFolds, DeviceRules, Folded, Retention, SeenRooms, Snapshot};
 use runtime::clock::Clock;
 use table::{Indexing, Invocation, RollupKey, Session, StoreResult, StoredRollup};
 
@@ -97,7 +97,7 @@ impl<S: Table, C: Clock> DayFolds<'_, S, C> {
         let snapshot = if self.notes_rooms { snapshot } else { snapshot.without_notes() };
 
         let session = Session::new(&snapshot, invocation, self.clock.now());
-        let fold = Fold { session, device, seen: &self.seen, retention: &self.retention };
+        let fold = DeviceFolds { session, device, seen: &self.seen, retention: &self.retention };
         // Includes rollups that stay because their readings have expired.
         self.seen.note(session, device.registered(), &snapshot.named_rooms()).await?;
         let mut buckets = 0;
@@ -113,7 +113,7 @@ impl<S: Table, C: Clock> DayFolds<'_, S, C> {
     /// settings than the device.
     async fn fold_day(
         &self,
-        fold: &Fold<'_, Snapshot<'_, S>>,
+        fold: &DeviceFolds<'_, Snapshot<'_, S>>,
         day: &Day,
     ) -> StoreResult<Option<u64>> {
         let mut buckets = 0;

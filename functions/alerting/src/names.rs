@@ -8,12 +8,12 @@ use table::{FindRegistry, Session, WaitingMessage};
 
 /// The registered devices and rooms that messages are about.
 #[derive(Debug, Default)]
-pub(crate) struct Registered {
+pub(crate) struct RegisteredNames {
     devices: BTreeMap<DeviceId, Device>,
     rooms: BTreeMap<RoomId, Option<Label>>,
 }
 
-impl Registered {
+impl RegisteredNames {
     /// Looks up the subjects of messages. A subject that cannot be read is called by its id, so that no message waits
     /// for a name.
     pub(crate) async fn of(

@@ -6,7 +6,7 @@ use alerts::{AlertSubject, Names, Notice, Outgoing, Post, Secret};
 use domain::{RuleId, Timestamp, Zone};
 use table::WaitingMessage;
 
-use crate::names::Registered;
+use crate::names::RegisteredNames;
 
 /// The most bytes of a link's fragment. A message of Discord has at most 2,000 characters, and its text needs the rest.
 const MAX_FRAGMENT: usize = 1_000;
@@ -27,7 +27,7 @@ impl Envelope<'_> {
     pub(crate) fn outgoing(
         self,
         messages: &[WaitingMessage],
-        registered: &Registered,
+        registered: &RegisteredNames,
         secret: &Secret,
         is_repeated: bool,
         now: Timestamp,
@@ -42,7 +42,7 @@ impl Envelope<'_> {
     fn notice<'a>(
         self,
         message: &'a WaitingMessage,
-        registered: &'a Registered,
+        registered: &'a RegisteredNames,
         now: Timestamp,
     ) -> Notice<'a> {
         let (alert, rule) = (&message.told.alert, &message.told.rule);

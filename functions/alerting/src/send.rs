@@ -19,7 +19,7 @@ use table::{
 
 use crate::Alerting;
 use crate::carrier::NotCarried;
-use crate::names::Registered;
+use crate::names::RegisteredNames;
 use crate::ports::Store;
 use crate::post::Envelope;
 use crate::reading::{EndedRules, ReadStates};
@@ -352,7 +352,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         round: &Round<'_, S>,
     ) -> Outgoing {
         let Leased { messages, repeated, .. } = leased;
-        let registered = Registered::of(session, messages).await;
+        let registered = RegisteredNames::of(session, messages).await;
 
         let (page_url, zone) = (self.settings.page_url.as_str(), round.rules.zone());
         let envelope = Envelope { page_url, zone, storms: &storms.counted };

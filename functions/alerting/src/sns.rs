@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use alerts::Email;
-use aws::{Call, Reply, Service, ServiceConfig};
+use aws::{Reply, Service, ServiceCall, ServiceConfig};
 use chrono::DateTime;
 use runtime::clock::Clock;
 
@@ -35,7 +35,7 @@ impl<C: Clock> Sns<C> {
             .append_pair("Message", &email.text)
             .finish();
         let now = DateTime::from_timestamp_millis(self.clock.now().as_millis()).unwrap_or_default();
-        let call = Call {
+        let call = ServiceCall {
             path: "/",
             headers: &[("content-type", "application/x-www-form-urlencoded; charset=utf-8")],
             body: &body,

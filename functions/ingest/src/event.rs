@@ -24,7 +24,7 @@ pub enum Event {
     /// An HTTP API event: it has a `requestContext`.
     Http(Box<ApiGatewayV2httpRequest>),
     /// An MQTT message, by way of an IoT Core rule.
-    Iot(Message),
+    Iot(MqttMessage),
     /// An MQTT message with a device's own payload, by way of another rule.
     Payload(TopicMessage),
     /// An answer that the function `fetching` got from a source. The other events differ: an HTTP event has a
@@ -37,7 +37,7 @@ pub enum Event {
 /// The rule passes the payload as Base64, so no member of the payload can replace `device_id`. Source:
 /// <https://docs.aws.amazon.com/iot/latest/developerguide/binary-payloads.html>
 #[derive(Debug, Clone, Deserialize)]
-pub struct Message {
+pub struct MqttMessage {
     /// The part of the topic that names the device.
     pub device_id: String,
     /// When the broker took the message, in milliseconds since 1970. A reading without a timestamp gets this time. A
@@ -53,7 +53,7 @@ pub struct Message {
 pub struct TopicMessage {
     /// The whole topic, such as `roomtide/tasmota/plug/tele/SENSOR`.
     pub topic: String,
-    /// See [`Message::timestamp`].
+    /// See [`MqttMessage::timestamp`].
     pub timestamp: i64,
     /// The payload, as the device sent it.
     #[serde(rename = "data", deserialize_with = "from_base64")]
@@ -151,13 +151,13 @@ pub enum Reply {
 /// Not everything is stored, and nobody waits for an answer: the invocation should be repeated.
 #[derive(Debug, thiserror::Error)]
 #[error("{not_stored} readings are not stored")]
-pub struct Failure {
+pub struct NotAllStored {
     not_stored: usize,
     #[source]
     cause: StoreError,
 }
 
-impl Failure {
+impl NotAllStored {
     pub(crate) fn new(not_stored: &[usize], cause: StoreError) -> Self {
         Self { not_stored: not_stored.len(), cause }
     }

@@ -33,7 +33,7 @@ use payload::{Payload, TreeFormat};
 
 /// The format in which readings are sent.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Format {
+pub(crate) enum ReadingFormat {
     /// A JSON document, or JSON lines sent without their content type.
     Json,
     /// One JSON object a line.
@@ -90,7 +90,7 @@ pub(crate) const MAX_PAYLOAD: usize = 128 << 10;
 /// The name of the API's own JSON among the formats of fetched bodies.
 const READINGS: &str = "readings";
 
-impl Format {
+impl ReadingFormat {
     /// The format of a body, by its `Content-Type`.
     pub(crate) fn of(content_type: &str) -> Self {
         if is_ndjson(content_type) { Self::Ndjson } else { Self::Json }

@@ -30,7 +30,7 @@ use runtime::http::{Call, Handler, HttpFunction};
 use runtime::telemetry::{Telemetry, WideEvent};
 use table::{Invocation, Session, StoreResult};
 
-use formats::Format;
+use formats::ReadingFormat;
 use intake::sender::Sender;
 use intake::submission::Submission;
 use limits::counted_sender::CountedSender;
@@ -40,7 +40,9 @@ use readings::{Assembled, assemble};
 use replies::{StoreReport, native};
 use store_request::StoreRequest;
 
-pub use event::{Event, Failure, FetchedMessage, FetchedRoom, Message, Reply, TopicMessage};
+pub use event::{
+    Event, FetchedMessage, FetchedRoom, MqttMessage, NotAllStored, Reply, TopicMessage,
+};
 pub use pipeline::Store;
 pub use readings::{
     LineRules, LineTextError, LineTexts, PointsRead, read_line, read_points, read_reading,
@@ -76,7 +78,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
     ///
     /// An HTTP request always gets an answer, even if the code panics. An IoT rule waits for no answer: if readings are
     /// not stored, the invocation fails and is repeated. Storing a reading twice changes nothing.
-    pub async fn handle(&self, event: Event, deadline: Deadline) -> Result<Reply, Failure> {
+    pub async fn handle(&self, event: Event, deadline: Deadline) -> Result<Reply, NotAllStored> {
         match event {
             Event::Http(event) => {
                 let Self { http, store, pipeline, .. } = self;
@@ -108,7 +110,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         &self,
         submission: Result<Option<Submission<'_>>, Problem>,
         deadline: Deadline,
-    ) -> Result<StoreReport, Failure> {
+    ) -> Result<StoreReport, NotAllStored> {
         let invocation = Invocation::until(deadline);
         let session = Session::new(&self.store, &invocation, self.pipeline.clock.now());
         let mut log = WideEvent::begin("ingest");
@@ -132,7 +134,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
 
         log.emit(&invocation, &self.telemetry, &self.pipeline.clock);
         match report.cause {
-            Some(cause) => Err(Failure::new(&report.not_stored, cause)),
+            Some(cause) => Err(NotAllStored::new(&report.not_stored, cause)),
             // The match has taken the cause out of the report.
             None => Ok(StoreReport { cause: None, ..report }),
         }
@@ -206,7 +208,7 @@ impl<C: Clock> Pipeline<C> {
         submission: &Submission<'_>,
     ) -> StoreResult<Zone> {
         match submission.format {
-            Format::Payload(reader) if reader.format.has_local_times => {
+            ReadingFormat::Payload(reader) if reader.format.has_local_times => {
                 self.zone.get(session).await
             }
             _ => Ok(Zone::UTC),

@@ -100,7 +100,7 @@ impl Bench {
         Self::on(MemoryDb::default())
     }
 
-    async fn send(&self, event: Value) -> Result<(i64, Value), Failure> {
+    async fn send(&self, event: Value) -> Result<(i64, Value), NotAllStored> {
         let event: Event = serde_json::from_str(&event.to_string()).expect("an event");
         let deadline = Deadline::after(Duration::from_secs(5));
         Ok(match self.ingest.handle(event, deadline).await? {

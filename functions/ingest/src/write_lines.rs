@@ -8,7 +8,7 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 
 use crate::formats::line_protocol::Precision;
-use crate::formats::line_protocol::mapping::Rules;
+use crate::formats::line_protocol::mapping::MappingRules;
 use crate::intake::sender::Sender;
 use crate::intake::submission::StoreOptions;
 use crate::intake::times::Times;
@@ -17,7 +17,7 @@ use crate::limits::counted_sender::ReplyDialect;
 use crate::pipeline::{Pipeline, Store};
 use crate::readings::PlacedReadings;
 use crate::readings::line_points::Reader;
-use crate::replies::influxdb::{self, Written};
+use crate::replies::influxdb::{self, WrittenLines};
 use crate::store_request::StoreRequest;
 
 impl<C: Clock> Pipeline<C> {
@@ -59,7 +59,7 @@ impl<C: Clock> Pipeline<C> {
 
         log.set("points.merged", points.merged);
         log.set("strings.skipped", points.strings);
-        Ok(influxdb::respond(dialect, &Written { points, report }))
+        Ok(influxdb::respond(dialect, &WrittenLines { points, report }))
     }
 }
 
@@ -75,8 +75,8 @@ fn precision(params: &Params, dialect: Dialect) -> Result<Precision, Problem> {
 }
 
 /// The settings for mapping lines: parameters of the request override settings of the token.
-fn rules(params: &Params, grant: &Grant) -> Result<Rules, Problem> {
-    let mut rules = Rules::default();
+fn rules(params: &Params, grant: &Grant) -> Result<MappingRules, Problem> {
+    let mut rules = MappingRules::default();
     if let Some(scope) = grant.writing() {
         rules.device = Sender::Holder(&scope.devices).only_device().cloned();
         if let WritableDevices::Prefix(prefix) = &scope.devices {

@@ -35,17 +35,17 @@ struct NewMetric(SchemaMetric);
 struct MetricBody {
     metric: MetricName,
     encoding: Option<String>,
-    domain: Option<Vec<Bound>>,
+    domain: Option<Vec<DomainBound>>,
     bits: Option<Decimal>,
 }
 
 /// A bound of a metric's domain.
-enum Bound {
+enum DomainBound {
     Number(Decimal),
     Time(Timestamp),
 }
 
-impl<'de> Deserialize<'de> for Bound {
+impl<'de> Deserialize<'de> for DomainBound {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Box::<RawValue>::deserialize(deserializer)?;
         let bound = if value.get().starts_with('"') {
@@ -72,10 +72,10 @@ impl TryFrom<MetricBody> for NewMetric {
     }
 }
 
-fn encoding_of(name: &str, domain: Option<Vec<Bound>>) -> Result<Encoding, String> {
+fn encoding_of(name: &str, domain: Option<Vec<DomainBound>>) -> Result<Encoding, String> {
     let number = |bound| match bound {
-        Bound::Number(number) => Some(number),
-        Bound::Time(_) => None,
+        DomainBound::Number(number) => Some(number),
+        DomainBound::Time(_) => None,
     };
 
     match (name, domain) {
@@ -85,7 +85,7 @@ fn encoding_of(name: &str, domain: Option<Vec<Bound>>) -> Result<Encoding, Strin
             Ok(Encoding::Decimal(knots.ok_or("domain: decimal takes numbers")?))
         }
         ("time", Some(ends)) => match ends[..] {
-            [Bound::Time(from), Bound::Time(to)] => Ok(Encoding::Time(from, to)),
+            [DomainBound::Time(from), DomainBound::Time(to)] => Ok(Encoding::Time(from, to)),
             _ => Err("domain: time takes two timestamps".to_owned()),
         },
         ("unsigned", None) => Ok(Encoding::Unsigned),

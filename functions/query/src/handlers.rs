@@ -14,7 +14,7 @@ use runtime::invoke::InvokeFunction;
 use runtime::registry::CachedRegistry;
 
 use crate::readings::newest::NewestReader;
-use crate::web::Page;
+use crate::web::WebPage;
 
 /// The operations of the API, each answered by its handler.
 pub(crate) trait Operations<S>: Send + Sync {
@@ -33,7 +33,7 @@ pub(crate) struct Handlers<C> {
     pub(crate) late: LateMarking,
     /// How dense the readings of devices are, as far as known.
     pub(crate) densities: Densities,
-    pub(crate) page: Page,
+    pub(crate) page: WebPage,
     /// The addresses to which alert channels may connect.
     pub(crate) reach: Reach,
     /// The topic of Amazon SNS to which e-mails of alerts may be published.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Problem, Response};
 use influxdb::{QueryRequest, is_open, parsed, refused, respond, run_open};
-use influxql::{Epoch, Outcome, QueryError, RoomTexts, Statement};
+use influxql::{Epoch, QueryError, RoomTexts, Statement, StatementResult};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::Snapshot;
@@ -23,7 +23,7 @@ use table::Session;
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use failure::Failure;
-use select::Context;
+use select::QueryContext;
 
 /// `GET /query` and `POST /query`
 pub(crate) async fn query(
@@ -40,16 +40,16 @@ pub(crate) async fn query(
         call.grant.check(api::endpoints::Access::Read)?;
     }
 
-    let mut results: Vec<Outcome> = Vec::new();
+    let mut results: Vec<StatementResult> = Vec::new();
     for statement in &statements {
-        if results.iter().any(|outcome| matches!(outcome, Outcome::Failed { .. })) {
-            results.push(Outcome::failed("not executed"));
+        if results.iter().any(|outcome| matches!(outcome, StatementResult::Failed { .. })) {
+            results.push(StatementResult::failed("not executed"));
             continue;
         }
         let result = Box::pin(run(statement, &request, handlers, call)).await;
         results.push(match result {
             Ok(outcome) => outcome,
-            Err(Failure::Query(error)) => Outcome::failed(error.to_string()),
+            Err(Failure::Query(error)) => StatementResult::failed(error.to_string()),
             Err(Failure::Store(error)) => return Err(error.into()),
         });
     }
@@ -57,7 +57,7 @@ pub(crate) async fn query(
     let mut body = form.write(&results);
     if carried_bytes(&body) > MAX_CARRIED {
         let message = "the answer is larger than 5.9 MB; narrow the time range or set a LIMIT";
-        body = form.write(&[Outcome::failed(message)]);
+        body = form.write(&[StatementResult::failed(message)]);
     }
 
     Ok(respond(200, body))
@@ -68,7 +68,7 @@ async fn run(
     request: &QueryRequest,
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
-) -> Result<Outcome, Failure> {
+) -> Result<StatementResult, Failure> {
     if let Statement::Unsupported(name) = statement {
         return Err(QueryError::unsupported(name).into());
     }
@@ -116,11 +116,12 @@ async fn run_on(
     epoch: Epoch,
     handlers: &Handlers<impl Clock>,
     session: Session<'_, impl Store>,
-) -> Result<Outcome, Failure> {
+) -> Result<StatementResult, Failure> {
     let now = session.now;
     let horizon = &handlers.known_state.horizon(session).await?;
     let rooms = &RoomTexts::of(snapshot.rooms.values());
-    let context = Context { snapshot, rooms, horizon, densities: &handlers.densities, epoch, now };
+    let context =
+        QueryContext { snapshot, rooms, horizon, densities: &handlers.densities, epoch, now };
     match statement {
         Statement::Select(select) => Box::pin(select::select(session, &context, select)).await,
         Statement::Show(show) => {

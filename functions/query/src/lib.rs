@@ -142,7 +142,7 @@ impl<S: Store, C: Clock> Query<S, C> {
             known_state: RollupStateCache::new(following),
             late: LateMarking::new(MARKED_AHEAD),
             densities: Densities::default(),
-            page: web::Page::new(ingest_url.as_deref(), &frame_ancestors),
+            page: web::WebPage::new(ingest_url.as_deref(), &frame_ancestors),
             reach,
             alert_topic,
             judging: Judging::new(),

@@ -5,7 +5,6 @@
 
 mod answers;
 mod arguments;
-mod ask;
 mod message;
 mod protocol;
 mod shorten;
@@ -17,7 +16,8 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use serde_json::{Map, Value, json};
 
-use message::{Code, Failure, Message};
+use answers::ToolApi;
+use message::{ClientMessage, Code, Failure};
 use protocol::{Era, SERVER_KEY, agreed, versions};
 use tools::{INSTRUCTIONS, TOOLS, Tool};
 
@@ -34,12 +34,12 @@ pub(crate) async fn answer(
 ) -> Result<Response, Problem> {
     ensure_own_page(call.request)?;
     let body = call.request.json_body()?;
-    let request = match Message::parse(&body) {
-        Ok(Message::Request(request)) => request,
-        Ok(Message::Notification) => {
+    let request = match ClientMessage::parse(&body) {
+        Ok(ClientMessage::Request(request)) => request,
+        Ok(ClientMessage::Notification) => {
             return Ok(Response { status: 202, headers: Vec::new(), body: Vec::new() });
         }
-        Err(failure) => return Ok(failure.respond(&Message::id_of(&body), true)),
+        Err(failure) => return Ok(failure.respond(&ClientMessage::id_of(&body), true)),
     };
     call.log.set("mcp.method", excerpt(&request.method));
 
@@ -171,7 +171,8 @@ async fn called(
 
     let found = async {
         let asked = tool.asked(&given)?;
-        let answer = answers::answer(tool.answer, handlers, asked, call).await?;
+        let answer =
+            ToolApi { operations: handlers, call: &mut *call }.answer(tool.answer, asked).await?;
         let home = handlers.known_state.horizon(call.session).await?.zone();
         Ok::<_, Problem>(timed(answer, home, now))
     };

@@ -7,7 +7,7 @@ use crate::answer::rows::{
     AnnotationRow, DeviceRow, HomeRow, LatestRow, ReadingRow, RoomRow, StayRow,
 };
 use crate::conditions_schema::Shown;
-use crate::registry::search::question::Plan;
+use crate::registry::search::question::SearchPlan;
 use crate::series::answer::energy::{EnergyRow, EnergySummary};
 use crate::series::answer::rows::{SeriesRow, SeriesSummary};
 use crate::series::conditions::answer::{ConditionsSummary, EpisodeRow};
@@ -32,7 +32,7 @@ pub fn add_to(generator: &mut SchemaGenerator) {
     generator.subschema_for::<HomeRow<'_>>();
     generator.subschema_for::<Issued<'_>>();
     generator.subschema_for::<LatestRow<'_>>();
-    generator.subschema_for::<Plan>();
+    generator.subschema_for::<SearchPlan>();
     generator.subschema_for::<ReadingRow<'_>>();
     generator.subschema_for::<RoomRow<'_>>();
     generator.subschema_for::<Shown<'_>>();
@@ -44,7 +44,7 @@ pub fn add_to(generator: &mut SchemaGenerator) {
     add_rows::<EpisodeRow<'_>, ConditionsSummary<'_>>(generator, "Conditions");
     add_rows::<SeriesRow<'_>, SeriesSummary<'_>>(generator, "Series");
     add_rows::<EnergyRow<'_>, EnergySummary<'_>>(generator, "Energy");
-    add_rows::<::series::Event, events::More>(generator, "Events");
+    add_rows::<::series::CounterStep, events::More>(generator, "Events");
 }
 
 fn add_rows<R: JsonSchema, A: JsonSchema>(generator: &mut SchemaGenerator, name: &str) {

@@ -56,7 +56,7 @@ pub(crate) async fn series(
     // The header has the columns of all devices together; the rows of a group may have fewer.
     let header = MetricColumns::choose(&request, &requested, &devices, is_combined)?;
     let names = header.names();
-    let rooms = RoomsOfRows(groups.iter().filter_map(DeviceGroup::room).collect());
+    let rooms = RoomsOfRows(groups.iter().filter_map(|group| group.of.room()).collect());
     let behind = |id: &DeviceId| asked.behind(id);
 
     // The cost of all groups is checked before a reading is read.

@@ -7,7 +7,7 @@ use domain::excerpt;
 include!(concat!(env!("OUT_DIR"), "/web.rs"));
 
 /// A file of the page.
-struct File {
+struct PageFile {
     name: &'static str,
     content_type: &'static str,
     gzip: &'static [u8],
@@ -19,12 +19,12 @@ const MAX_PLAIN: usize = 4 << 10;
 
 /// The web page, which names the origin at which readings are stored.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct WebPage {
     html: String,
     policy: String,
 }
 
-impl Page {
+impl WebPage {
     /// Makes the page. `ingest_url` is the origin that stores readings; without it, the page's own origin does. `frames`
     /// are the origins that may show the page in a frame.
     pub(crate) fn new(ingest_url: Option<&str>, frames: &FrameAncestors) -> Self {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     /// The text of a file; a picture has none.
-    fn text(file: &File) -> Option<String> {
+    fn text(file: &PageFile) -> Option<String> {
         String::from_utf8(inflate(file.gzip).unwrap().into_owned()).ok()
     }
 
@@ -115,7 +115,8 @@ mod tests {
             let files = FILES.iter().filter(|file| !is_other(file.name));
             let (later, first): (Vec<_>, Vec<_>) = files.partition(|file| is_later(file.name));
 
-            let bytes = |files: Vec<&File>| files.iter().map(|file| file.gzip.len()).sum::<usize>();
+            let bytes =
+                |files: Vec<&PageFile>| files.iter().map(|file| file.gzip.len()).sum::<usize>();
             let (first, later) = (bytes(first), bytes(later));
             assert!(first <= MAX_FIRST, "{language}: {first}");
             assert!(later > 0 && later <= MAX_LATER, "{language}: {later}");
@@ -172,14 +173,14 @@ mod tests {
         assert!(page.contains(INGEST), "and a place for one");
     }
 
-    fn page(ingest_url: Option<&str>) -> Page {
-        Page::new(ingest_url, &FrameAncestors::default())
+    fn page(ingest_url: Option<&str>) -> WebPage {
+        WebPage::new(ingest_url, &FrameAncestors::default())
     }
 
     #[test]
     fn the_page_is_in_a_frame_only_where_its_owner_allows_it() {
         let frames = "https://home.example.org:8123 http://homeassistant.local:8123";
-        let answer = Page::new(None, &frames.parse().unwrap()).answer(&request(&[]));
+        let answer = WebPage::new(None, &frames.parse().unwrap()).answer(&request(&[]));
         let policy = header(&answer, "content-security-policy");
         assert!(policy.ends_with(&format!("; frame-ancestors {frames}")), "{policy}");
         let answer = page(None).answer(&request(&[]));
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_browser_that_has_the_page_gets_its_headers_alone() {
-        let page = Page::new(None, &FrameAncestors::default());
+        let page = WebPage::new(None, &FrameAncestors::default());
         let first = page.answer(&request(&[]));
         assert!(first.body.starts_with(b"<!doctype html>"));
         assert_eq!(header(&first, "cache-control"), "private, no-cache");

@@ -43,7 +43,7 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, 
         log: &mut WideEvent,
     ) -> BatchResult {
         let mut result = BatchResult::default();
-        let Batch { written, first_records } = Batch::of(readings);
+        let ReadingsByDevice { written, first_records } = ReadingsByDevice::of(readings);
         let part = invocation.shortened_to(MAX_JUDGING.min(invocation.remaining() / 2));
         let session = self.judging.session(Session::new(self.store, &part, self.clock.now()));
         let judging = Box::pin(session.judge_batch(&written));
@@ -112,13 +112,13 @@ impl<S: Store, C: Clock, H: Hint> AlertConsumer<'_, S, C, H> {
 }
 
 /// The readings of a batch, by device.
-struct Batch {
+struct ReadingsByDevice {
     written: BTreeMap<DeviceId, Written>,
     /// The first record of each device.
     first_records: BTreeMap<DeviceId, usize>,
 }
 
-impl Batch {
+impl ReadingsByDevice {
     fn of(readings: &[Recorded<Reading>]) -> Self {
         let mut batch = Self { written: BTreeMap::new(), first_records: BTreeMap::new() };
         for Recorded { record, change: reading } in readings {

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use domain::{DeviceId, LocalDate, QuarterHour, Rollup, TimeRange, Timestamp, Zone};
 use judging::{SealedBreaches, ThrottledRequest};
 use rollups::{
-    Assumed, DeviceRules, Fold, Folded, FoldedWindow, SeenRooms, over_until, part_of_day,
+    Assumed, DeviceFolds, DeviceRules, Folded, FoldedWindow, SeenRooms, over_until, part_of_day,
 };
 use runtime::clock::Clock;
 use runtime::telemetry::chain;
@@ -302,10 +302,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    fn fold<'a>(&'a self, session: Session<'a, S>, device: &'a DeviceRules) -> Fold<'a, S> {
+    fn fold<'a>(&'a self, session: Session<'a, S>, device: &'a DeviceRules) -> DeviceFolds<'a, S> {
         let Self { settings, seen, clock, .. } = self;
         let session = session.at(clock.now());
-        Fold { session, device, seen, retention: &settings.retention }
+        DeviceFolds { session, device, seen, retention: &settings.retention }
     }
 }
 

@@ -25,7 +25,7 @@ const QUARTERS_OF_DAY: usize = 96;
 const MAX_NOTE: Duration = Duration::from_secs(15);
 
 /// A time range to sweep at once, and what its sweep needs.
-struct Window<'a> {
+struct SweepWindow<'a> {
     range: TimeRange,
     zone: Zone,
     listed: &'a ListedDevices,
@@ -75,7 +75,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let mut groups = groups.clone();
         let (mut quarters, mut swept, mut noted) = (1, Ok(()), Ok(()));
         while let Ok(range) = TimeRange::new(sealed_until, end(sealed_until, quarters)) {
-            let window = Window { range, zone, listed: &listed, indexing };
+            let window = SweepWindow { range, zone, listed: &listed, indexing };
             let done = self.sweep_window(&groups, &window, run).await;
             // Only the first of several throttled requests is repeated.
             let patience = if noted.is_ok() { MAX_NOTE } else { Duration::ZERO };
@@ -116,7 +116,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     async fn sweep_window(
         &self,
         groups: &BTreeSet<usize>,
-        window: &Window<'_>,
+        window: &SweepWindow<'_>,
         run: &mut Run<'_, S>,
     ) -> SweptWindow {
         let mut rechecks = match self.rechecks_of(window.range, run).await {
@@ -161,7 +161,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     async fn sweep_group(
         &self,
         group: usize,
-        window: &Window<'_>,
+        window: &SweepWindow<'_>,
         rechecks: &mut Rechecks,
         run: &mut Run<'_, S>,
     ) -> Result<Vec<FailedDevice>, NotDone> {
@@ -207,7 +207,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     async fn leave_throttled(
         &self,
         failed: Vec<FailedDevice>,
-        window: &Window<'_>,
+        window: &SweepWindow<'_>,
         rechecks: &mut Rechecks,
         run: &mut Run<'_, S>,
     ) -> Result<(), NotDone> {
@@ -251,7 +251,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     async fn sweep_device(
         &self,
         device: &ListedDevice,
-        window: &Window<'_>,
+        window: &SweepWindow<'_>,
         run: &mut Run<'_, S>,
     ) -> Result<BTreeMap<QuarterHour, Rollup>, NotDone> {
         if run.throttled.contains(&device.id) {
@@ -262,7 +262,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let mut rules = device.rules(window.indexing);
         done.devices += 1;
 
-        let Window { range, zone, .. } = *window;
+        let SweepWindow { range, zone, .. } = *window;
         let put = self.quarters(session, &mut rules, range, Assumed::Absent, done).await?;
         self.days_ended(session, &mut rules, zone, range, Assumed::Absent, done).await?;
         Ok(put)

@@ -11,7 +11,7 @@ use outgoing::Request;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::fit::{Form, bytes, plain};
+use crate::fit::{TextForm, bytes, plain};
 use crate::message::Message;
 use crate::message_text::{Names, devices};
 use crate::rule::{DemandLimit, Rule, Watch};
@@ -83,8 +83,9 @@ impl Post<'_> {
             ended: notice.message.ended,
             text: notice.message.text(notice.rule, notice.names),
         });
-        let form = Form { limit: 16_000, measure: bytes, write: plain };
-        let body = Body {
+
+        let form = TextForm { limit: 16_000, measure: bytes, write: plain };
+        let body = MessageBody {
             kind: "alerts",
             title: self.title(),
             text: self.full_text(form, ""),
@@ -113,7 +114,7 @@ impl Post<'_> {
     }
 
     /// The lines of a text below its title.
-    pub(crate) fn text(&self, form: Form, end: &str) -> String {
+    pub(crate) fn text(&self, form: TextForm, end: &str) -> String {
         let lines = match (self.notices, self.the_storm()) {
             ([one], None) => vec![one.message.line(one.rule, one.names)],
             _ => self.lines(),
@@ -122,7 +123,7 @@ impl Post<'_> {
     }
 
     /// The lines of a text without a title.
-    pub(crate) fn full_text(&self, form: Form, end: &str) -> String {
+    pub(crate) fn full_text(&self, form: TextForm, end: &str) -> String {
         self.fit(form, &self.lines(), end)
     }
 
@@ -160,7 +161,7 @@ impl Post<'_> {
         format!("{}: {line}{all}", first.rule.name)
     }
 
-    fn fit(&self, form: Form, lines: &[String], end: &str) -> String {
+    fn fit(&self, form: TextForm, lines: &[String], end: &str) -> String {
         let repeated = "(sent again; it may have arrived before)";
         match (self.is_repeated, end) {
             (false, end) => form.fit(lines, end),
@@ -201,7 +202,7 @@ impl fmt::Debug for Email {
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct MessageBody<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     title: String,

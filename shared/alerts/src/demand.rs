@@ -24,7 +24,7 @@ pub struct RunningPeriod {
 
 /// The mean power of a period in kW, projected to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Projection {
+pub struct ProjectedPower {
     /// The mean power if the power of the last minutes goes on.
     pub expected: Exact,
     /// The least mean power that agrees with the counter: its last step may be energy from before the last minutes. A
@@ -34,7 +34,7 @@ pub struct Projection {
 
 impl RunningPeriod {
     /// The projection. `None` in the first three minutes of the period and after its end.
-    pub fn project(&self, now: Timestamp) -> Option<Projection> {
+    pub fn project(&self, now: Timestamp) -> Option<ProjectedPower> {
         let (from, to) = (self.range.from(), self.range.to());
         if now.since(from) < RECENT || now >= to {
             return None;
@@ -49,7 +49,7 @@ impl RunningPeriod {
             (&energy * HOUR).rounded_quotient(&whole)
         };
         let least = (&self.recent - &self.step).max(Exact::zero());
-        Some(Projection { expected: kilowatts(&self.recent)?, least: kilowatts(&least)? })
+        Some(ProjectedPower { expected: kilowatts(&self.recent)?, least: kilowatts(&least)? })
     }
 }
 

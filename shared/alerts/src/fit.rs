@@ -2,7 +2,7 @@
 
 /// How a service measures a text, and how a character is escaped in it.
 #[derive(Clone, Copy)]
-pub(crate) struct Form {
+pub(crate) struct TextForm {
     /// The most units of a text.
     pub(crate) limit: usize,
     /// Counts the units of a text.
@@ -14,7 +14,7 @@ pub(crate) struct Form {
 /// The units that are reserved for the note that a text was cut.
 const KEPT: usize = 48;
 
-impl Form {
+impl TextForm {
     /// The lines, and behind them `end`, which is never cut. If the first line does not fit, it is cut between two
     /// characters; later lines that do not fit are counted.
     pub(crate) fn fit(self, lines: &[String], end: &str) -> String {
@@ -97,8 +97,8 @@ pub(crate) fn plain(c: char, text: &mut String) {
 mod tests {
     use super::*;
 
-    fn form(limit: usize, measure: fn(&str) -> usize) -> Form {
-        Form { limit, measure, write: plain }
+    fn form(limit: usize, measure: fn(&str) -> usize) -> TextForm {
+        TextForm { limit, measure, write: plain }
     }
 
     fn lines(lines: &[&str]) -> Vec<String> {
@@ -148,7 +148,7 @@ mod tests {
             c => text.push(c),
         };
         for limit in 60..70 {
-            let text = Form { limit, measure: bytes, write }.fit(&["&".repeat(100)], "");
+            let text = TextForm { limit, measure: bytes, write }.fit(&["&".repeat(100)], "");
             let cut = text.strip_suffix("… (cut)").expect("cut");
             assert!(cut.replace("&amp;", "").is_empty() && text.len() <= limit, "{text}");
         }

@@ -138,6 +138,7 @@ impl RuleBody {
         let (silent_for, budget) = (self.silent_for.take(), self.budget_kwh.take());
         let (demand, counter) = (self.demand_kw.take(), self.counter.take());
         let has_limits = self.above.is_some() || self.below.is_some();
+
         match (has_limits, silent_for, budget, demand, counter) {
             (true, None, None, None, None) => self.limits(),
             (false, Some(after), None, None, None) => {
@@ -357,7 +358,7 @@ mod tests {
             r#"{"name": "Cold", "kind": "thermometer", "metric": "temperature", "below": 5}"#,
             r#"{"name": "Gone", "tag": "battery", "silent_for": "usual"}"#,
             r#"{"name": "Gone", "room": "cellar", "silent_for": "2h", "repeat": "7d"}"#,
-            r#"{"name": "Day", "device": "meter", "budget_kwh": 10, "per": "day"}"#,
+            r#"{"name": "DayCounts", "device": "meter", "budget_kwh": 10, "per": "day"}"#,
             r#"{"name": "Peak", "device": "meter", "demand_kw": "peak", "period": "15m"}"#,
             r#"{"name": "Demand", "device": "meter", "demand_kw": 4.5, "period": "1h"}"#,
             r#"{"name": "Meter", "device": "meter", "metric": "cumulative_kwh_p", "counter": ["reset", "suspect"]}"#,

@@ -41,7 +41,7 @@ pub use channel::{Channel, ChannelBody};
 pub use channel_kind::ChannelKind;
 pub use channel_kinds::CHANNEL_KINDS;
 pub use channel_member::{ChannelMember, MemberForm, Need};
-pub use demand::{Projection, RECENT, RunningPeriod};
+pub use demand::{ProjectedPower, RECENT, RunningPeriod};
 pub use figures::{Figure, FigureState};
 pub use fold::{Fold, KnownSilence, Observation, Phase, SilenceLimit};
 pub use json::RuleBody;
@@ -49,13 +49,13 @@ pub use judge::{JudgedReadings, Judgement, can_be_skipped, ended_by_edit, fold_e
 pub use link::LinkKey;
 pub use message::{Message, News};
 pub use message_text::Names;
-pub use preview::{Episode, Past};
+pub use preview::{FiredEpisode, Past};
 pub use quiet::{QuietHours, QuietHoursError};
 pub use rule::{
     CounterEvent, DemandLimit, Edge, Group, Limits, MAX_FOR, NoData, Rule, Scope, Watch,
 };
 pub use secret::Secret;
-pub use silence::{Day, LEAST_SILENCE, LONGEST_SILENCE, silence_limit};
+pub use silence::{DayCounts, LEAST_SILENCE, LONGEST_SILENCE, silence_limit};
 pub use start::Start;
 pub use state::{Anchor, EpisodeState, ToldAlert};
 pub use subject::{AlertSubject, AlertSubjectError};

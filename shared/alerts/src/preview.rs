@@ -7,7 +7,7 @@ use crate::rule::Rule;
 
 /// An episode that fired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Episode {
+pub struct FiredEpisode {
     /// The first breach.
     pub since: Timestamp,
     /// When the breach had lasted long enough.
@@ -22,7 +22,7 @@ pub struct Past<'a> {
     rule: &'a Rule,
     silence: SilenceLimit<'a>,
     fold: Fold,
-    episodes: Vec<Episode>,
+    episodes: Vec<FiredEpisode>,
     settled: Option<Timestamp>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Past<'a> {
             match (change.ended, self.episodes.last_mut()) {
                 (Some(ended), _) if self.settled.is_none() => self.settled = Some(ended),
                 (Some(ended), Some(last)) => last.ended = Some(ended),
-                _ => self.episodes.push(Episode {
+                _ => self.episodes.push(FiredEpisode {
                     since: change.episode.since,
                     fired: change.episode.at,
                     ended: None,
@@ -82,7 +82,7 @@ impl<'a> Past<'a> {
     }
 
     /// The episodes, in order of time.
-    pub fn episodes(self) -> Vec<Episode> {
+    pub fn episodes(self) -> Vec<FiredEpisode> {
         self.episodes
     }
 }

@@ -16,7 +16,7 @@ const HOUR: i64 = 3_600_000;
 
 /// One day of a device: the number of readings in each quarter of an hour.
 #[derive(Debug, Clone, Copy)]
-pub struct Day<'a> {
+pub struct DayCounts<'a> {
     /// The readings of each quarter, in order.
     pub quarters: &'a [u32],
     /// Whether the device was silent on that day. Such a day is left out; a dead device would otherwise count as one
@@ -28,7 +28,7 @@ pub struct Day<'a> {
 /// longest run of quarters without readings in the days without silence.
 ///
 /// `hours` has the number of readings in each whole hour of the last day, `days` the last seven days in order.
-pub fn silence_limit(hours: &[u32], days: &[Day<'_>]) -> TimeDelta {
+pub fn silence_limit(hours: &[u32], days: &[DayCounts<'_>]) -> TimeDelta {
     let usual = usual_interval(hours).unwrap_or(UNKNOWN_INTERVAL);
     let quarters = longest_run(days);
     LEAST_SILENCE.max(usual * INTERVALS).max(QuarterHour::LENGTH * quarters * 2)
@@ -44,7 +44,7 @@ fn usual_interval(hours: &[u32]) -> Option<TimeDelta> {
 }
 
 /// The longest run of empty quarters between two quarters with readings.
-fn longest_run(days: &[Day<'_>]) -> i32 {
+fn longest_run(days: &[DayCounts<'_>]) -> i32 {
     let mut longest = 0;
     for days in days.split(|day| day.was_silent) {
         let (mut run, mut is_heard) = (0, false);
@@ -65,8 +65,8 @@ mod tests {
     use super::*;
 
     fn minutes(hours: &[u32], days: &[(&[u32], bool)]) -> i64 {
-        let days: Vec<Day<'_>> =
-            days.iter().map(|&(quarters, was_silent)| Day { quarters, was_silent }).collect();
+        let days: Vec<DayCounts<'_>> =
+            days.iter().map(|&(quarters, was_silent)| DayCounts { quarters, was_silent }).collect();
         silence_limit(hours, &days).num_minutes()
     }
 

@@ -9,7 +9,7 @@ use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, Error, IntoDeserializer, Visitor};
 use serde_json::value::RawValue;
 
-use crate::json::{Kind, Members, WrongKind, string, without_position};
+use crate::json::{JsonKind, Members, WrongKind, string, without_position};
 use crate::{Problem, ProblemKind, Request};
 
 /// The maximum number of members in an object: a reading may say something about so many metrics.
@@ -123,7 +123,7 @@ struct JsonValue<'a> {
 
 impl<'a> JsonValue<'a> {
     fn members(self) -> Result<Members<'a>, BodyFault> {
-        if Kind::of(self.json) != Kind::Object {
+        if JsonKind::of(self.json) != JsonKind::Object {
             return Err(WrongKind::of(self.json, "an object").into());
         }
         Members::parse(self.json.get(), MAX_MEMBERS).map_err(BodyFault::custom)

@@ -51,7 +51,7 @@ pub enum Access {
 
 /// The room or home in a path. The id is not checked yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place<'a> {
+pub enum PathPlace<'a> {
     /// A room.
     Room(&'a str),
     /// A home.
@@ -267,11 +267,11 @@ impl Endpoint {
     }
 
     /// The room or home of a request that only reads. A view token may be limited to this room or home.
-    pub fn looks_at<'a>(&self, id: &'a str) -> Option<Place<'a>> {
+    pub fn looks_at<'a>(&self, id: &'a str) -> Option<PathPlace<'a>> {
         let only_looks = self.method == "GET" && self.access == Access::Read && self.has_id();
         match self.subject() {
-            "room" if only_looks => Some(Place::Room(id)),
-            "home" if only_looks => Some(Place::Home(id)),
+            "room" if only_looks => Some(PathPlace::Room(id)),
+            "home" if only_looks => Some(PathPlace::Home(id)),
             _ => None,
         }
     }

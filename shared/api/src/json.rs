@@ -84,7 +84,7 @@ impl<'a> IntoIterator for Members<'a> {
 
 /// A name, borrowed from the text unless it has escapes.
 #[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct JsonName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Reads members into a list that stays sorted. The parser's error cannot carry a `MembersError`, so `refused` has it.
 struct Collect<'m, 'a> {
@@ -107,7 +107,7 @@ impl<'a> Visitor<'a> for Collect<'_, 'a> {
             Err(A::Error::custom("refused"))
         };
 
-        while let Some(Name(name)) = map.next_key()? {
+        while let Some(JsonName(name)) = map.next_key()? {
             if members.len() == max {
                 return refuse(MembersError::TooMany(max));
             }
@@ -123,7 +123,7 @@ impl<'a> Visitor<'a> for Collect<'_, 'a> {
 /// A kind of JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are JSON's")]
-pub enum Kind {
+pub enum JsonKind {
     String,
     /// A string with half of a surrogate pair, such as "\ud800": valid JSON, but no valid text.
     BrokenString,
@@ -134,7 +134,7 @@ pub enum Kind {
     Null,
 }
 
-impl Kind {
+impl JsonKind {
     /// The kind of a value.
     pub fn of(value: &RawValue) -> Self {
         match value.get().as_bytes().first() {
@@ -151,10 +151,10 @@ impl Kind {
 
 /// Whether a string has half of a surrogate pair. Only an escape can be such a half, because the text itself is UTF-8.
 fn is_broken(string: &str) -> bool {
-    string.contains("\\u") && serde_json::from_str::<Name<'_>>(string).is_err()
+    string.contains("\\u") && serde_json::from_str::<JsonName<'_>>(string).is_err()
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for JsonKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::String => "a string",
@@ -175,26 +175,26 @@ pub struct WrongKind {
     /// The expected kinds, in words.
     pub expected: &'static str,
     /// The kind of the value.
-    pub found: Kind,
+    pub found: JsonKind,
 }
 
 impl WrongKind {
     /// The error for a value of the wrong kind.
     pub fn of(value: &RawValue, expected: &'static str) -> Self {
-        Self { expected, found: Kind::of(value) }
+        Self { expected, found: JsonKind::of(value) }
     }
 }
 
 /// The text of a JSON string.
 pub fn string(value: &RawValue) -> Result<Cow<'_, str>, WrongKind> {
-    let text = serde_json::from_str(value.get()).map(|Name(text)| text);
+    let text = serde_json::from_str(value.get()).map(|JsonName(text)| text);
     text.map_err(|_| WrongKind::of(value, "a string"))
 }
 
 /// The digits of a JSON number, as they were written.
 pub fn number(value: &RawValue) -> Result<&str, WrongKind> {
-    match Kind::of(value) {
-        Kind::Number => Ok(value.get()),
+    match JsonKind::of(value) {
+        JsonKind::Number => Ok(value.get()),
         _ => Err(WrongKind::of(value, "a number")),
     }
 }

@@ -135,7 +135,7 @@ const MEDIA_TYPES: &str = "application/json, application/x-ndjson";
 /// What went wrong, by RFC 9457.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Problem"))]
-struct Body<'a> {
+struct ProblemBody<'a> {
     r#type: String,
     title: &'a str,
     status: u16,
@@ -155,7 +155,7 @@ struct Body<'a> {
 /// Adds the schema of a problem to those of the document of the API.
 #[cfg(feature = "schema")]
 pub fn add_schema_to(generator: &mut schemars::SchemaGenerator) {
-    generator.subschema_for::<Body<'_>>();
+    generator.subschema_for::<ProblemBody<'_>>();
 }
 
 impl Problem {
@@ -189,7 +189,7 @@ impl Problem {
     /// The answer to the client.
     pub fn respond(&self) -> Response {
         let (errors, more_errors) = within_a_megabyte(self.errors.clone());
-        let body = Body {
+        let body = ProblemBody {
             r#type: format!("urn:roomtide:problem:{}", self.kind.slug()),
             title: self.kind.title(),
             status: self.kind.status(),

@@ -30,7 +30,7 @@ pub struct Service {
 
 /// A request to a service.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub struct ServiceCall<'a> {
     /// The path, with the leading slash.
     pub path: &'a str,
     /// The headers, with names in lower case.
@@ -85,6 +85,7 @@ impl Service {
         let suffix = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
         let own = || format!("https://{name}.{region}.{suffix}");
         let endpoint = config.endpoint.clone().unwrap_or_else(own);
+
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(Duration::from_secs(1))
             .operation_timeout(timeout)
@@ -107,6 +108,7 @@ impl Service {
                 Ok(Reply { status: response.status().as_u16(), headers, body })
             })
             .build();
+
         let keys = Keys::new(
             &credentials.access_key_id,
             &credentials.secret_access_key,
@@ -118,7 +120,7 @@ impl Service {
     }
 
     /// Sends a `POST` request once.
-    pub async fn post(&self, call: Call<'_>) -> Result<Reply, NoReply> {
+    pub async fn post(&self, call: ServiceCall<'_>) -> Result<Reply, NoReply> {
         let none = |why, may_have_arrived| NoReply { service: self.name, why, may_have_arrived };
         let Some(signed) = self.signed(call) else {
             return Err(none("the request cannot be signed", false));
@@ -132,7 +134,7 @@ impl Service {
     }
 
     /// Signs a request: <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html>
-    fn signed(&self, call: Call<'_>) -> Option<Signed> {
+    fn signed(&self, call: ServiceCall<'_>) -> Option<Signed> {
         let identity = self.keys.clone().into();
         let parameters = v4::SigningParams::builder()
             .identity(&identity)

@@ -16,7 +16,7 @@ use aws_types::SdkConfig;
 use aws_types::region::Region;
 
 pub use ca_bundle::{CaBundle, CaBundleError};
-pub use call::{Call, NoReply, Reply, Service};
+pub use call::{NoReply, Reply, Service, ServiceCall};
 pub use config::{Credentials, QueueConfig, ServiceConfig, StoreConfig};
 
 /// The longest time of an attempt of a request to AWS.
@@ -42,6 +42,7 @@ pub fn settings(
         None,
         "environment",
     );
+
     let retries = RetryConfig::standard()
         .with_max_attempts(4)
         .with_initial_backoff(Duration::from_millis(50))
@@ -50,6 +51,7 @@ pub fn settings(
         .connect_timeout(Duration::from_secs(1))
         .operation_attempt_timeout(attempt_timeout)
         .build();
+
     let mut settings = SdkConfig::builder()
         .behavior_version(BehaviorVersion::v2026_01_12())
         .region(Region::new(region.to_owned()))

@@ -117,7 +117,7 @@ pub struct Step {
 
 /// A step as its two values explain it, before a person judges it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Found {
+struct ExplainedStep {
     step: Step,
     /// The amount that counts if a person accepts the step.
     accepted: Exact,
@@ -134,7 +134,7 @@ struct Fall {
     dip: Exact,
 }
 
-impl Found {
+impl ExplainedStep {
     fn of(amount: Exact, flag: Option<Flag>) -> Self {
         Self { accepted: amount.clone(), step: Step { amount, flag }, fall: None }
     }
@@ -243,7 +243,7 @@ impl CounterRule {
     }
 
     /// The step, with all verdicts ignored.
-    fn found(&self, from: &Sample, to: &Sample) -> Found {
+    fn found(&self, from: &Sample, to: &Sample) -> ExplainedStep {
         let (old, new) = (Exact::from(&from.value), Exact::from(&to.value));
         let tolerance = self.tolerance.clone().max(old.resolution().min(new.resolution()));
         let millis = to.at.as_millis() - from.at.as_millis();
@@ -257,14 +257,14 @@ impl CounterRule {
         let rise = &new - &old;
         if from.cycle.is_some() && to.cycle.is_some() && from.cycle != to.cycle {
             let is_possible = bounds.permit_either_way(&new);
-            let found = Found::if_possible(is_possible, new.clone(), Some(Flag::Reset));
+            let found = ExplainedStep::if_possible(is_possible, new.clone(), Some(Flag::Reset));
             let falls = rise.is_negative();
             let fall = falls.then_some(Fall { reset: new, wrap: None, dip: rise });
-            return Found { fall, ..found };
+            return ExplainedStep { fall, ..found };
         }
 
         if self.is_net {
-            return Found::if_possible(bounds.permit_either_way(&rise), rise, None);
+            return ExplainedStep::if_possible(bounds.permit_either_way(&rise), rise, None);
         }
         if rise.is_negative() {
             return self.fall(&old, rise, new, &bounds);
@@ -273,43 +273,43 @@ impl CounterRule {
     }
 
     /// A step during which the meter was exchanged.
-    fn exchange(&self, legs: &[Exact], bounds: &StepBounds<'_>) -> Found {
+    fn exchange(&self, legs: &[Exact], bounds: &StepBounds<'_>) -> ExplainedStep {
         let amount = legs.iter().fold(Exact::zero(), |sum, leg| &sum + leg);
         let falls = !self.is_net && legs.iter().any(|leg| -leg > bounds.tolerance);
         let is_possible = !falls && bounds.permit(&amount);
-        Found::if_possible(is_possible, amount, Some(Flag::Exchanged))
+        ExplainedStep::if_possible(is_possible, amount, Some(Flag::Exchanged))
     }
 
     /// A step up. A rise that is too large may be a dip, from just above zero back to just below the modulus.
-    fn rise(&self, rise: Exact, bounds: &StepBounds<'_>) -> Found {
+    fn rise(&self, rise: Exact, bounds: &StepBounds<'_>) -> ExplainedStep {
         if bounds.permit(&rise) {
-            return Found::of(rise, None);
+            return ExplainedStep::of(rise, None);
         }
         match self.modulus.as_ref().map(|modulus| &rise - modulus) {
             Some(dip) if dip.is_negative() && -&dip <= bounds.tolerance => {
-                Found::of(dip, Some(Flag::Dip))
+                ExplainedStep::of(dip, Some(Flag::Dip))
             }
-            _ => Found::suspect(rise),
+            _ => ExplainedStep::suspect(rise),
         }
     }
 
     /// A step down from `old` to `new`. `rise` is the difference, which is negative.
-    fn fall(&self, old: &Exact, rise: Exact, new: Exact, bounds: &StepBounds<'_>) -> Found {
+    fn fall(&self, old: &Exact, rise: Exact, new: Exact, bounds: &StepBounds<'_>) -> ExplainedStep {
         let wrap = self.modulus.as_ref().map(|modulus| &rise + modulus);
         let wrap = wrap.filter(|wrapped| !wrapped.is_negative());
         let possible_wrap = wrap.as_ref().filter(|wrapped| bounds.permit(wrapped));
         let was_near = self.modulus.as_ref().is_some_and(|modulus| old * 10 >= modulus * 9);
 
         let found = if -&rise <= bounds.tolerance && &new * 10 >= old * 9 {
-            Found::of(rise.clone(), Some(Flag::Dip))
+            ExplainedStep::of(rise.clone(), Some(Flag::Dip))
         } else if let Some(wrapped) = possible_wrap.filter(|_| was_near) {
-            Found::of(wrapped.clone(), Some(Flag::Wrapped))
+            ExplainedStep::of(wrapped.clone(), Some(Flag::Wrapped))
         } else if possible_wrap.is_some() {
-            Found::of(new.clone(), Some(Flag::Ambiguous))
+            ExplainedStep::of(new.clone(), Some(Flag::Ambiguous))
         } else {
-            Found::if_possible(bounds.permit(&new), new.clone(), Some(Flag::Reset))
+            ExplainedStep::if_possible(bounds.permit(&new), new.clone(), Some(Flag::Reset))
         };
-        Found { fall: Some(Fall { reset: new, wrap, dip: rise }), ..found }
+        ExplainedStep { fall: Some(Fall { reset: new, wrap, dip: rise }), ..found }
     }
 
     /// The amount on each meter between two values. There are several meters if the meter was exchanged after the first

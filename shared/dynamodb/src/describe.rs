@@ -39,12 +39,14 @@ impl DynamoStore {
         let provisioned = table.filter(|_| !is_on_demand);
         let provisioned = provisioned.and_then(|known| known.provisioned_throughput());
         let on_demand = table.and_then(|table| table.on_demand_throughput());
+
         // An on-demand table has 0 provisioned units; in an emulator it may have others. -1 means no limit.
         let bound = |provisioned: Option<i64>, on_demand: Option<i64>| {
             let units =
                 provisioned.filter(|units| *units > 0).or(on_demand.filter(|units| *units > 0));
             units.and_then(|units| u32::try_from(units).ok())
         };
+
         let read = bound(
             provisioned.and_then(Provisioned::read_capacity_units),
             on_demand.and_then(OnDemandThroughput::max_read_request_units),

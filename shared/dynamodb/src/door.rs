@@ -53,7 +53,7 @@ impl DynamoStore {
 
     /// Sends a request once, with the SDK's retries.
     pub(super) async fn send(&self, request: &TableRequest) -> Result<AnswerBody, SendError> {
-        let exchange = Exchange::of(request);
+        let exchange = SdkExchange::of(request);
         // The SDK does not send the name of the table, but may choose the endpoint by it.
         let query = self.client.query().table_name(&self.table);
         query.customize().interceptor(exchange.clone()).send().await?;
@@ -81,7 +81,7 @@ pub(super) fn error_body(error: &SendError) -> &[u8] {
 
 /// A request and its answer. The SDK sends and keeps them as they are, and neither writes nor reads them itself.
 #[derive(Clone)]
-struct Exchange(Arc<Bodies>);
+struct SdkExchange(Arc<Bodies>);
 
 struct Bodies {
     operation: &'static str,
@@ -89,7 +89,7 @@ struct Bodies {
     answer: Mutex<SdkBody>,
 }
 
-impl Exchange {
+impl SdkExchange {
     fn of(request: &TableRequest) -> Self {
         let TableRequest { operation, body } = request;
         let answer = Mutex::new(SdkBody::empty());
@@ -107,14 +107,14 @@ fn shared(body: &SdkBody) -> SdkBody {
     body.try_clone().expect("a body in memory")
 }
 
-impl fmt::Debug for Exchange {
+impl fmt::Debug for SdkExchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Exchange").field(&self.0.operation).finish()
     }
 }
 
 #[aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint]
-impl Intercept for Exchange {
+impl Intercept for SdkExchange {
     fn name(&self) -> &'static str {
         "Exchange"
     }
@@ -131,7 +131,7 @@ impl Intercept for Exchange {
     }
 }
 
-impl SerializeRequest for Exchange {
+impl SerializeRequest for SdkExchange {
     /// The HTTP form of a request:
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.LowLevelAPI.html>
     fn serialize_input(&self, _: Input, _: &mut ConfigBag) -> Result<HttpRequest, BoxError> {
@@ -149,7 +149,7 @@ impl SerializeRequest for Exchange {
     }
 }
 
-impl DeserializeResponse for Exchange {
+impl DeserializeResponse for SdkExchange {
     fn deserialize_nonstreaming_with_config(
         &self,
         response: &HttpResponse,

@@ -18,9 +18,9 @@ pub(super) struct Map(pub(super) Item);
 
 impl<'de> Deserialize<'de> for Map {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
+        struct MapEntries;
 
-        impl<'de> Visitor<'de> for Entries {
+        impl<'de> Visitor<'de> for MapEntries {
             type Value = Map;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -36,7 +36,7 @@ impl<'de> Deserialize<'de> for Map {
             }
         }
 
-        deserializer.deserialize_map(Entries)
+        deserializer.deserialize_map(MapEntries)
     }
 }
 
@@ -56,7 +56,7 @@ impl<'de> Deserialize<'de> for Value {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
                 let kind = map.next_key()?.ok_or_else(|| A::Error::custom("a value of no type"))?;
-                let value = map.next_value_seed::<Kind>(kind)?;
+                let value = map.next_value_seed::<AttributeType>(kind)?;
                 match map.next_key::<IgnoredAny>()? {
                     None => Ok(Value(value)),
                     Some(_) => Err(A::Error::custom("a value of two types")),
@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for Value {
 }
 
 #[derive(Deserialize, Clone, Copy)]
-enum Kind {
+enum AttributeType {
     S,
     N,
     B,
@@ -83,7 +83,7 @@ enum Kind {
     Other,
 }
 
-impl<'de> DeserializeSeed<'de> for Kind {
+impl<'de> DeserializeSeed<'de> for AttributeType {
     type Value = Attribute;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Attribute, D::Error> {
@@ -125,7 +125,7 @@ impl Serialize for Borrowed<'_> {
             Attribute::S(text) => value.serialize_entry("S", text)?,
             Attribute::N(number) => value.serialize_entry("N", number)?,
             Attribute::B(bytes) => value.serialize_entry("B", &STANDARD.encode(bytes))?,
-            Attribute::L(list) => value.serialize_entry("L", &Elements(list))?,
+            Attribute::L(list) => value.serialize_entry("L", &ListElements(list))?,
             Attribute::M(item) => value.serialize_entry("M", &Members(item))?,
             Attribute::Ss(set) => value.serialize_entry("SS", set)?,
             Attribute::Bool(flag) => value.serialize_entry("BOOL", flag)?,
@@ -135,9 +135,9 @@ impl Serialize for Borrowed<'_> {
     }
 }
 
-struct Elements<'a>(&'a [Attribute]);
+struct ListElements<'a>(&'a [Attribute]);
 
-impl Serialize for Elements<'_> {
+impl Serialize for ListElements<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.iter().map(Borrowed))
     }

@@ -18,7 +18,7 @@ use table::{ItemKey, StoreError, StoreResult};
 pub(super) struct Reply {
     #[serde(alias = "Attributes")]
     item: Option<Map>,
-    consumed_capacity: Option<Consumed>,
+    consumed_capacity: Option<ConsumedCapacity>,
     /// Why a transaction was cancelled: one reason for each write.
     pub(super) cancellation_reasons: Vec<Reason>,
     unprocessed_items: HashMap<String, Vec<UnprocessedPut>>,
@@ -57,7 +57,7 @@ struct StatementReply {
 /// The units that a request consumed. They are given as a total, or for each table.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Consumed {
+enum ConsumedCapacity {
     Whole(Capacity),
     ByTable(Vec<Capacity>),
 }
@@ -132,12 +132,12 @@ fn unreadable(error: serde_json::Error) -> StoreError {
     StoreError::Unavailable(Box::new(error))
 }
 
-fn units(consumed: Option<&Consumed>) -> f64 {
+fn units(consumed: Option<&ConsumedCapacity>) -> f64 {
     let units = |part: &Capacity| part.capacity_units.unwrap_or_default();
     match consumed {
         None => 0.0,
-        Some(Consumed::Whole(whole)) => units(whole),
-        Some(Consumed::ByTable(parts)) => parts.iter().map(units).sum(),
+        Some(ConsumedCapacity::Whole(whole)) => units(whole),
+        Some(ConsumedCapacity::ByTable(parts)) => parts.iter().map(units).sum(),
     }
 }
 
@@ -242,7 +242,7 @@ impl<'de> Visitor<'de> for OneItem<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
-        let mut attributes = Attributes { map, broken: None };
+        let mut attributes = ItemAttributes { map, broken: None };
         (self.0)(&mut attributes);
 
         // The consumer stops early at an item with an error. The rest of that item must still be read.
@@ -252,12 +252,12 @@ impl<'de> Visitor<'de> for OneItem<'_> {
 }
 
 /// The attributes of an item, one by one. They end where the JSON has an error.
-struct Attributes<A, E> {
+struct ItemAttributes<A, E> {
     map: A,
     broken: Option<E>,
 }
 
-impl<'de, A: MapAccess<'de>> Iterator for Attributes<A, A::Error> {
+impl<'de, A: MapAccess<'de>> Iterator for ItemAttributes<A, A::Error> {
     type Item = (String, Attribute);
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::{Problem, Request};
-use influxql::{Epoch, Form, Parameters, QueryError};
+use influxql::{AnswerForm, Epoch, Parameters, QueryError};
 
 /// The parameters of a request to `/query`.
 #[derive(Debug)]
@@ -46,9 +46,9 @@ impl QueryRequest {
 
     /// The form of the answer. `chunked` and `chunk_size` change nothing: Lambda sends an answer as a whole, and a
     /// client that asked for several documents also accepts a single one.
-    pub fn form(&self) -> Form {
+    pub fn form(&self) -> AnswerForm {
         let epoch = Epoch::parse(self.get("epoch").unwrap_or_default());
-        Form { epoch, is_pretty: self.get("pretty") == Some("true") }
+        AnswerForm { epoch, is_pretty: self.get("pretty") == Some("true") }
     }
 
     /// The values of the parameters in the query.

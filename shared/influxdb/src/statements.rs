@@ -2,7 +2,7 @@
 
 use api::dialect::VERSION;
 use api::{Problem, Request, Response};
-use influxql::{Form, Outcome, QueryError, Statement};
+use influxql::{AnswerForm, QueryError, Statement, StatementResult};
 
 use crate::request::QueryRequest;
 
@@ -23,7 +23,7 @@ pub const fn is_open(statement: &Statement) -> bool {
 }
 
 /// Runs a statement that needs no stored data. Returns `None` for other statements.
-pub fn run_open(statement: &Statement, request: &QueryRequest) -> Option<Outcome> {
+pub fn run_open(statement: &Statement, request: &QueryRequest) -> Option<StatementResult> {
     match statement {
         Statement::ShowDatabases => {
             let name = request.database().unwrap_or(DATABASE);
@@ -34,7 +34,7 @@ pub fn run_open(statement: &Statement, request: &QueryRequest) -> Option<Outcome
         Statement::Create => {
             let text = "deprecated use of CREATE in a read only context, please use a POST request \
                         instead";
-            Some(Outcome::with_warning(Vec::new(), Some(text.to_owned())))
+            Some(StatementResult::with_warning(Vec::new(), Some(text.to_owned())))
         }
         Statement::Unsupported(_) | Statement::Select(_) | Statement::Show(_) => None,
     }
@@ -49,12 +49,12 @@ pub fn open_query(request: &Request) -> Result<Option<Response>, Problem> {
         Err(error) => return Ok(Some(refused(form, &error))),
     };
     let outcomes = statements.iter().map(|statement| run_open(statement, &request));
-    let outcomes: Option<Vec<Outcome>> = outcomes.collect();
+    let outcomes: Option<Vec<StatementResult>> = outcomes.collect();
     Ok(outcomes.map(|outcomes| respond(200, form.write(&outcomes))))
 }
 
 /// 400: the query cannot be parsed.
-pub fn refused(form: Form, error: &QueryError) -> Response {
+pub fn refused(form: AnswerForm, error: &QueryError) -> Response {
     respond(400, form.error(error.to_string())).with(
         "x-influxdb-error",
         error.to_string().replace(|c: char| !(' '..='~').contains(&c), " "),

@@ -7,13 +7,13 @@ use domain::{Aggregate, Exact, MetricRollup};
 
 use crate::condition::nanoseconds;
 use crate::function::{AggregateCall, PointAggregate};
-use crate::group::Group;
+use crate::group::PointGroup;
 use crate::value::{Value, float as float_of};
-use crate::windows::{InstantRange, Interval};
+use crate::windows::{InstantRange, TimeWindows};
 
 /// A value at a time; the result of a call is a list of samples.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Sample {
+pub(crate) struct TimedValue {
     /// Nanoseconds since 1970.
     pub(crate) at: i64,
     /// `None` if there are points but no value, such as for the standard deviation of one point.
@@ -24,7 +24,7 @@ pub(crate) struct Sample {
 
 /// A point of one field.
 #[derive(Debug, Clone, Copy)]
-struct Point {
+struct FieldPoint {
     at: i64,
     /// The number; for a text, its index among the sorted texts.
     value: f64,
@@ -33,15 +33,15 @@ struct Point {
 
 /// The values of one field.
 #[derive(Debug)]
-struct Points {
-    kind: Kind,
+struct FieldPoints {
+    kind: FieldKind,
     /// The points, oldest first.
-    list: Vec<Point>,
+    list: Vec<FieldPoint>,
 }
 
 /// The kind of the values of a field.
 #[derive(Debug)]
-enum Kind {
+enum FieldKind {
     Float,
     /// Whole numbers, such as the counts of a subquery.
     Whole,
@@ -49,7 +49,7 @@ enum Kind {
     Text(Vec<String>),
 }
 
-impl Kind {
+impl FieldKind {
     fn value(&self, number: f64) -> Value {
         #[expect(clippy::cast_possible_truncation, reason = "it is made of whole numbers")]
         let whole = number as i64;
@@ -64,7 +64,7 @@ impl Kind {
     }
 }
 
-fn points(group: &Group<'_>, field: &str, range: InstantRange) -> Points {
+fn points(group: &PointGroup<'_>, field: &str, range: InstantRange) -> FieldPoints {
     let is_inside = |at: &i64| (range.from..=range.last).contains(at);
     let found: Vec<_> = group.counted(field).filter(|(_, at, _)| is_inside(at)).collect();
     let mut texts: Vec<String> = found
@@ -81,23 +81,27 @@ fn points(group: &Group<'_>, field: &str, range: InstantRange) -> Points {
         other => other.number(),
     };
     let point = |(row, at, value): &(usize, i64, &Value)| {
-        Some(Point { at: *at, value: number(value)?, row: *row })
+        Some(FieldPoint { at: *at, value: number(value)?, row: *row })
     };
     let list = found.iter().filter_map(point).collect();
 
     let is_whole = || found.iter().all(|(.., value)| matches!(value, Value::Integer(_)));
     let kind = match texts.is_empty() {
-        false => Kind::Text(texts),
-        true if is_whole() => Kind::Whole,
-        true => Kind::Float,
+        false => FieldKind::Text(texts),
+        true if is_whole() => FieldKind::Whole,
+        true => FieldKind::Float,
     };
-    Points { kind, list }
+    FieldPoints { kind, list }
 }
 
 /// The points of a field in a range as samples, oldest first.
-pub(crate) fn samples_of(group: &Group<'_>, field: &str, range: InstantRange) -> Vec<Sample> {
-    let Points { kind, list } = points(group, field, range);
-    let sample = |&Point { at, value, row }: &Point| Sample {
+pub(crate) fn samples_of(
+    group: &PointGroup<'_>,
+    field: &str,
+    range: InstantRange,
+) -> Vec<TimedValue> {
+    let FieldPoints { kind, list } = points(group, field, range);
+    let sample = |&FieldPoint { at, value, row }: &FieldPoint| TimedValue {
         at,
         value: Some(kind.value(value)),
         row: Some(row),
@@ -108,14 +112,14 @@ pub(crate) fn samples_of(group: &Group<'_>, field: &str, range: InstantRange) ->
 /// Computes the values of each window that has points, in the order of the answer. A value has the time of the window's
 /// start, except for `top` and `bottom`. Without windows it has the time of the selected point, or 0.
 pub(crate) fn of_points(
-    group: &Group<'_>,
+    group: &PointGroup<'_>,
     call: &AggregateCall,
-    interval: Option<Interval>,
+    interval: Option<TimeWindows>,
     range: InstantRange,
     is_descending: bool,
-) -> Vec<Sample> {
-    let Points { kind, list } = points(group, &call.field, range);
-    if let Kind::Text(_) = kind
+) -> Vec<TimedValue> {
+    let FieldPoints { kind, list } = points(group, &call.field, range);
+    if let FieldKind::Text(_) = kind
         && !call.aggregate.takes_texts()
     {
         return Vec::new();
@@ -130,7 +134,7 @@ pub(crate) fn of_points(
     }
 
     let mut rest = &list[..];
-    let window = Window { group, call, kind: &kind, is_descending };
+    let window = AggregateWindow { group, call, kind: &kind, is_descending };
     let Some(interval) = interval else {
         return if rest.is_empty() { Vec::new() } else { window.values(rest) };
     };
@@ -158,16 +162,16 @@ pub(crate) fn of_points(
 
 /// An aggregate, applied to the points of a window.
 #[derive(Clone, Copy)]
-struct Window<'w> {
-    group: &'w Group<'w>,
+struct AggregateWindow<'w> {
+    group: &'w PointGroup<'w>,
     call: &'w AggregateCall,
-    kind: &'w Kind,
+    kind: &'w FieldKind,
     is_descending: bool,
 }
 
-impl Window<'_> {
+impl AggregateWindow<'_> {
     /// The values of one window; `points` is not empty.
-    fn values(self, points: &[Point]) -> Vec<Sample> {
+    fn values(self, points: &[FieldPoint]) -> Vec<TimedValue> {
         match self.call.aggregate {
             PointAggregate::Distinct => distinct(points, self.is_descending)
                 .into_iter()
@@ -179,15 +183,15 @@ impl Window<'_> {
         }
     }
 
-    fn selected(self, point: &Point) -> Sample {
+    fn selected(self, point: &FieldPoint) -> TimedValue {
         let value = Some(self.kind.value(point.value));
-        Sample { at: point.at, value, row: Some(point.row) }
+        TimedValue { at: point.at, value, row: Some(point.row) }
     }
 
-    fn value(self, points: &[Point]) -> Option<Sample> {
+    fn value(self, points: &[FieldPoint]) -> Option<TimedValue> {
         let count = whole_as_float(points.len());
         let sum = || points.iter().map(|point| point.value).sum::<f64>();
-        let of = |value: Value| Sample { at: 0, value: Some(value), row: None };
+        let of = |value: Value| TimedValue { at: 0, value: Some(value), row: None };
         let float = |number: f64| of(Value::Float(number));
         let number = |number: f64| of(self.kind.value(number));
         let counted = |number: usize| Some(of(Value::Integer(i64::try_from(number).ok()?)));
@@ -216,7 +220,7 @@ impl Window<'_> {
             PointAggregate::Mode => Some(number(mode(points)?)),
             PointAggregate::Median => Some(float(median(points))),
             PointAggregate::Stddev if points.len() < 2 => {
-                Some(Sample { at: 0, value: None, row: None })
+                Some(TimedValue { at: 0, value: None, row: None })
             }
             PointAggregate::Stddev => {
                 let mean = sum() / count;
@@ -243,7 +247,12 @@ impl Window<'_> {
 
     /// Selects up to `number` points by their values, in the order of time. If the call names tags or fields, there is
     /// one point for each set of their values.
-    fn best(self, points: &[Point], number: usize, order: fn(f64, f64) -> Ordering) -> Vec<Sample> {
+    fn best(
+        self,
+        points: &[FieldPoint],
+        number: usize,
+        order: fn(f64, f64) -> Ordering,
+    ) -> Vec<TimedValue> {
         let mut points = points.to_vec();
         points.sort_by(|a, b| order(a.value, b.value).then(a.at.cmp(&b.at)));
         if !self.call.by.is_empty() {
@@ -265,8 +274,8 @@ impl Window<'_> {
 }
 
 /// For each distinct value, the point that comes first in the answer; sorted by time, then by value.
-fn distinct(points: &[Point], is_descending: bool) -> Vec<&Point> {
-    let mut sorted: Vec<&Point> = points.iter().collect();
+fn distinct(points: &[FieldPoint], is_descending: bool) -> Vec<&FieldPoint> {
+    let mut sorted: Vec<&FieldPoint> = points.iter().collect();
     sorted.sort_by(|a, b| {
         let order = a.at.cmp(&b.at);
         let order = if is_descending { order.reverse() } else { order };
@@ -278,7 +287,7 @@ fn distinct(points: &[Point], is_descending: bool) -> Vec<&Point> {
 }
 
 /// The middle value, or the mean of the two middle values.
-fn median(points: &[Point]) -> f64 {
+fn median(points: &[FieldPoint]) -> f64 {
     let values = sorted(points);
     let middle = values.len() / 2;
     let low = if values.len().is_multiple_of(2) { middle - 1 } else { middle };
@@ -287,7 +296,7 @@ fn median(points: &[Point]) -> f64 {
 
 /// The most frequent value. Of two equally frequent values, InfluxDB takes the larger, provided that its first point is
 /// not after the last point of the smaller. If each value occurs once, the smallest is taken.
-fn mode(points: &[Point]) -> Option<f64> {
+fn mode(points: &[FieldPoint]) -> Option<f64> {
     let sorted = sorted(points);
     let mut best: Option<(usize, i64, f64)> = None;
     for same in sorted.chunk_by(|a, b| a.value.total_cmp(&b.value).is_eq()) {
@@ -302,7 +311,7 @@ fn mode(points: &[Point]) -> Option<f64> {
     best.map(|(.., value)| value)
 }
 
-fn sorted(points: &[Point]) -> Vec<Point> {
+fn sorted(points: &[FieldPoint]) -> Vec<FieldPoint> {
     let mut sorted = points.to_vec();
     sorted.sort_by(|a, b| a.value.total_cmp(&b.value).then(a.at.cmp(&b.at)));
     sorted
@@ -311,11 +320,11 @@ fn sorted(points: &[Point]) -> Vec<Point> {
 /// The area under the line through the points. Points come in the order of the answer, so in descending order the area
 /// is negative. A window whose only point is at its edge has no area.
 fn integral(
-    points: &[Point],
+    points: &[FieldPoint],
     unit: i64,
-    interval: Option<Interval>,
+    interval: Option<TimeWindows>,
     is_descending: bool,
-) -> Vec<Sample> {
+) -> Vec<TimedValue> {
     let mut points = points.iter();
     let Some(first) = points.next() else { return Vec::new() };
     let window = |at: i64| match interval.map(|interval| interval.window(at)) {
@@ -332,7 +341,7 @@ fn integral(
     let area = |from: (i64, f64), to: (i64, f64)| {
         0.5 * (from.1 + to.1) * length(from.0, to.0) / float_of(unit)
     };
-    let sample = |at, sum| Sample { at, value: Some(Value::Float(sum)), row: None };
+    let sample = |at, sum| TimedValue { at, value: Some(Value::Float(sum)), row: None };
 
     let mut samples = Vec::new();
     for point in points {
@@ -388,7 +397,7 @@ fn join(sum: &mut MetricRollup, other: &MetricRollup) {
 }
 
 /// The value of an aggregate from the rollup of a window. `first` and `last` also have the time of the selected value.
-fn sample_of(rollup: &MetricRollup, aggregate: PointAggregate) -> Option<Sample> {
+fn sample_of(rollup: &MetricRollup, aggregate: PointAggregate) -> Option<TimedValue> {
     let value = |of: Aggregate| Some(exact(&of.of_rollup(rollup)?.shown()));
     let value = match aggregate.in_rollups()? {
         [Aggregate::Count] => Value::Integer(i64::try_from(rollup.count).ok()?),
@@ -401,7 +410,7 @@ fn sample_of(rollup: &MetricRollup, aggregate: PointAggregate) -> Option<Sample>
         PointAggregate::Last => nanoseconds(rollup.last.at),
         _ => 0,
     };
-    Some(Sample { at, value: Some(value), row: None })
+    Some(TimedValue { at, value: Some(value), row: None })
 }
 
 fn exact(number: &Exact) -> f64 {
@@ -410,12 +419,12 @@ fn exact(number: &Exact) -> f64 {
 
 /// Like [`of_points`], but from rollups. Each rollup lies within a single window.
 pub(crate) fn of_rollups(
-    group: &Group<'_>,
+    group: &PointGroup<'_>,
     call: &AggregateCall,
-    interval: Option<Interval>,
+    interval: Option<TimeWindows>,
     range: InstantRange,
     is_descending: bool,
-) -> Vec<Sample> {
+) -> Vec<TimedValue> {
     let held = group.pieces.iter().filter_map(|piece| {
         let begin = nanoseconds(piece.range.from());
         let is_inside = range.from <= begin && begin <= range.last;
@@ -437,7 +446,7 @@ pub(crate) fn of_rollups(
 
     let samples = joined.into_iter().filter_map(|(start, joined)| {
         let sample = sample_of(&joined, call.aggregate)?;
-        Some(if interval.is_some() { Sample { at: start, ..sample } } else { sample })
+        Some(if interval.is_some() { TimedValue { at: start, ..sample } } else { sample })
     });
     let mut samples: Vec<_> = samples.collect();
     if is_descending {

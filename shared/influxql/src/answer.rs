@@ -13,7 +13,7 @@ use crate::value::Value;
 /// The result of a statement.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Outcome {
+pub enum StatementResult {
     /// The statement was run.
     Done {
         /// The series, in the order of the answer.
@@ -37,7 +37,7 @@ pub struct Message {
     text: String,
 }
 
-impl Outcome {
+impl StatementResult {
     /// A result with a warning, if there is one.
     pub fn with_warning(series: Vec<OutSeries>, warning: Option<String>) -> Self {
         let message = warning.map(|text| Message { level: "warning", text });
@@ -50,7 +50,7 @@ impl Outcome {
     }
 }
 
-impl From<Vec<OutSeries>> for Outcome {
+impl From<Vec<OutSeries>> for StatementResult {
     fn from(series: Vec<OutSeries>) -> Self {
         Self::with_warning(series, None)
     }
@@ -115,7 +115,7 @@ fn time_text(at: i64, zone: Option<Zone>) -> String {
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Form {
+pub struct AnswerForm {
     /// How times are written.
     pub epoch: Epoch,
     /// Whether JSON is indented.
@@ -133,12 +133,12 @@ struct Document<'a> {
 struct NumberedResult<'a> {
     statement_id: usize,
     #[serde(flatten)]
-    outcome: &'a Outcome,
+    outcome: &'a StatementResult,
 }
 
-impl Form {
+impl AnswerForm {
     /// Writes the results.
-    pub fn write(self, outcomes: &[Outcome]) -> Vec<u8> {
+    pub fn write(self, outcomes: &[StatementResult]) -> Vec<u8> {
         let numbered = outcomes.iter().enumerate();
         let results =
             numbered.map(|(statement_id, outcome)| NumberedResult { statement_id, outcome });
@@ -147,7 +147,7 @@ impl Form {
 
     /// Writes a failure of the whole query.
     pub fn error(self, message: impl Into<String>) -> Vec<u8> {
-        self.json(&Outcome::failed(message))
+        self.json(&StatementResult::failed(message))
     }
 
     fn json(self, document: &impl Serialize) -> Vec<u8> {

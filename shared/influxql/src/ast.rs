@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::Zone;
 
-use crate::pattern::Pattern;
+use crate::pattern::RegularExpression;
 
 /// A statement.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,17 +41,17 @@ pub struct Show {
     /// The measurements; empty for all.
     pub(crate) sources: Vec<Name>,
     pub(crate) condition: Option<Expression>,
-    pub(crate) page: Page,
+    pub(crate) page: RowWindow,
 }
 
 /// `LIMIT` and `OFFSET`; a limit of 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Page {
+pub(crate) struct RowWindow {
     pub(crate) limit: usize,
     pub(crate) offset: usize,
 }
 
-impl Page {
+impl RowWindow {
     /// The number of entries up to the end of the page.
     pub(crate) const fn end(self) -> usize {
         if self.limit == 0 { usize::MAX } else { self.limit.saturating_add(self.offset) }
@@ -72,7 +72,7 @@ impl Page {
 /// `SELECT`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Select {
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<SelectColumn>,
     pub(crate) sources: Sources,
     pub(crate) condition: Option<Expression>,
     pub(crate) dimensions: Vec<Expression>,
@@ -80,8 +80,8 @@ pub struct Select {
     /// Whether the newest rows come first; `None` if the statement does not say.
     pub(crate) is_descending: Option<bool>,
     /// The page of the rows of each series.
-    pub(crate) rows: Page,
-    pub(crate) series: Page,
+    pub(crate) rows: RowWindow,
+    pub(crate) series: RowWindow,
     pub(crate) zone: Option<Zone>,
 }
 
@@ -95,7 +95,7 @@ pub(crate) enum Sources {
 
 /// A column of a `SELECT`: an expression and its alias.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Column {
+pub(crate) struct SelectColumn {
     pub(crate) expression: Expression,
     pub(crate) alias: Option<String>,
 }
@@ -105,8 +105,8 @@ pub(crate) struct Column {
 pub(crate) enum Name {
     Is(String),
     IsNot(String),
-    Matches(Pattern),
-    MatchesNot(Pattern),
+    Matches(RegularExpression),
+    MatchesNot(RegularExpression),
 }
 
 impl Name {
@@ -155,7 +155,7 @@ pub(crate) enum Expression {
     Boolean(bool),
     /// A duration in nanoseconds.
     Duration(i64),
-    Pattern(Pattern),
+    Pattern(RegularExpression),
     /// `*`, `*::field`, `*::tag`
     Wildcard(Option<Cast>),
     Call {

@@ -6,15 +6,15 @@ use std::ops::RangeInclusive;
 
 use domain::{Timestamp, Zone};
 
-use crate::ast::{Cast, Column, Expression, Fill, Operator, Page, Select};
+use crate::ast::{Cast, Expression, Fill, Operator, RowWindow, Select, SelectColumn};
 use crate::condition::{self, Range, nanoseconds};
 use crate::duration::SECOND;
 use crate::error::{QueryError, refuse};
-use crate::function::{AggregateCall, Call, PointAggregate, Transform, unknown};
+use crate::function::{AggregateCall, FunctionCall, PointAggregate, Transform, unknown};
 use crate::math::Math;
-use crate::series::Schema;
+use crate::series::SelectNames;
 use crate::value::Value;
-use crate::windows::{InstantRange, Interval};
+use crate::windows::{InstantRange, TimeWindows};
 
 /// The largest number of columns of an answer.
 const MAX_COLUMNS: usize = 50;
@@ -24,15 +24,15 @@ const MAX_INTERVAL: i64 = 36_500 * 86_400 * SECOND;
 
 /// A checked `SELECT`.
 #[derive(Debug)]
-pub(crate) struct Query {
+pub(crate) struct CheckedSelect {
     /// The name of the time column.
     pub(crate) time: String,
     pub(crate) columns: Vec<OutColumn>,
     /// The calls from which columns are made; without calls, the answer has the points themselves.
-    pub(crate) calls: Vec<Call>,
+    pub(crate) calls: Vec<FunctionCall>,
     /// The tags by which points are grouped, in order.
     pub(crate) dimensions: Vec<String>,
-    pub(crate) interval: Option<Interval>,
+    pub(crate) interval: Option<TimeWindows>,
     pub(crate) range: Range,
     /// The condition on points, without its bounds on time.
     pub(crate) condition: Option<Expression>,
@@ -42,8 +42,8 @@ pub(crate) struct Query {
     pub(crate) has_field_condition: bool,
     pub(crate) fill: Fill,
     pub(crate) is_descending: bool,
-    pub(crate) rows: Page,
-    pub(crate) series: Page,
+    pub(crate) rows: RowWindow,
+    pub(crate) series: RowWindow,
     pub(crate) zone: Option<Zone>,
 }
 
@@ -55,14 +55,14 @@ pub(crate) struct Around {
     /// The tags by which the outer statement groups. The subquery groups by these tags, too.
     pub(crate) dimensions: Vec<String>,
     /// The windows of the outer statement, which the subquery uses unless it has its own.
-    pub(crate) interval: Option<Interval>,
+    pub(crate) interval: Option<TimeWindows>,
     pub(crate) is_descending: bool,
 }
 
 impl Around {
     /// What the subqueries in the `FROM` of a query inherit.
-    pub(crate) fn of(query: &Query) -> Self {
-        let Query { range, dimensions, interval, is_descending, .. } = query;
+    pub(crate) fn of(query: &CheckedSelect) -> Self {
+        let CheckedSelect { range, dimensions, interval, is_descending, .. } = query;
         let (interval, dimensions) = (*interval, dimensions.clone());
         Self { range: *range, dimensions, interval, is_descending: *is_descending }
     }
@@ -72,24 +72,24 @@ impl Around {
 #[derive(Debug)]
 pub(crate) struct OutColumn {
     pub(crate) name: String,
-    pub(crate) cell: Shown,
+    pub(crate) cell: Content,
 }
 
 /// The content of a column.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Shown {
+pub(crate) enum Content {
     Field(String),
     Tag(String),
     /// A call, by its index.
     Call(usize),
     Constant(Value),
-    Computed(Operator, Box<[Shown; 2]>),
-    Math(Math, Vec<Shown>),
+    Computed(Operator, Box<[Content; 2]>),
+    Math(Math, Vec<Content>),
     /// A name that is no field and no tag; the column is empty.
     Nothing,
 }
 
-impl Shown {
+impl Content {
     /// Whether `is_wanted` accepts the content or a part of it.
     pub(crate) fn has(&self, is_wanted: &impl Fn(&Self) -> bool) -> bool {
         match self {
@@ -100,38 +100,38 @@ impl Shown {
     }
 }
 
-impl Query {
+impl CheckedSelect {
     /// Whether the query has a single call that selects a point. The answer then has the time and other values of this
     /// point.
     pub(crate) fn is_selector(&self) -> bool {
-        matches!(&self.calls[..], [Call::PointAggregate(call)] if call.aggregate.is_selector())
+        matches!(&self.calls[..], [FunctionCall::PointAggregate(call)] if call.aggregate.is_selector())
     }
 
     /// Whether there are calls and each is `last`.
     pub(crate) fn is_of_last(&self) -> bool {
-        let is_last = |call: &Call| call.aggregate() == Some(PointAggregate::Last);
+        let is_last = |call: &FunctionCall| call.aggregate() == Some(PointAggregate::Last);
         !self.calls.is_empty() && self.calls.iter().all(is_last)
     }
 
     /// Whether a column shows a tag or a field that is outside of calls.
     pub(crate) fn has_other_values(&self) -> bool {
-        let is_other = |cell: &Shown| matches!(cell, Shown::Field(_) | Shown::Tag(_));
+        let is_other = |cell: &Content| matches!(cell, Content::Field(_) | Content::Tag(_));
         self.columns.iter().any(|column| column.cell.has(&is_other))
     }
 
     /// Widens a range by the earlier windows that calls need. In descending order these windows are after the range.
     pub(crate) fn widened(&self, range: InstantRange) -> InstantRange {
-        let windows = self.calls.iter().map(Call::looks_back).max().unwrap_or(0);
+        let windows = self.calls.iter().map(FunctionCall::looks_back).max().unwrap_or(0);
         self.interval.map_or(range, |interval| interval.widened(range, windows, self.is_descending))
     }
 
     /// Whether a tag matters to the answer.
     pub(crate) fn uses_tag(&self, name: &str) -> bool {
         let by = self.calls.iter().filter_map(|call| match call {
-            Call::PointAggregate(call) | Call::OfWindows(_, call) => Some(&call.by),
-            Call::OfPoints(..) => None,
+            FunctionCall::PointAggregate(call) | FunctionCall::OfWindows(_, call) => Some(&call.by),
+            FunctionCall::OfPoints(..) => None,
         });
-        let is_tag = |cell: &Shown| matches!(cell, Shown::Tag(shown) if shown == name);
+        let is_tag = |cell: &Content| matches!(cell, Content::Tag(shown) if shown == name);
         let compared = self.condition.as_ref().map(condition::names).unwrap_or_default();
         self.dimensions.iter().chain(by.flatten()).any(|used| used == name)
             || self.columns.iter().any(|column| column.cell.has(&is_tag))
@@ -142,10 +142,10 @@ impl Query {
 /// Compiles a `SELECT`. A subquery gets `around`, what it inherits from the outer statement.
 pub(crate) fn compile(
     select: &Select,
-    schema: &Schema,
+    schema: &SelectNames,
     around: Option<&Around>,
     now: Timestamp,
-) -> Result<Query, QueryError> {
+) -> Result<CheckedSelect, QueryError> {
     let is_descending = match (select.is_descending, around) {
         (Some(own), Some(around)) if own != around.is_descending => {
             refuse!("subqueries must be ordered in the same direction as the query itself")
@@ -174,7 +174,7 @@ pub(crate) fn compile(
         range.to = Some(nanoseconds(now));
     }
 
-    let query = Query {
+    let query = CheckedSelect {
         time,
         columns,
         calls,
@@ -204,9 +204,9 @@ pub(crate) fn compile(
 /// Refuses calls and columns that cannot be combined. `count` is the number of calls: a call that makes several columns
 /// counts for each of them. `has_calls` tells whether the statement has calls as it was written, even if a pattern
 /// matches no field and the query has no call.
-fn check(query: &Query, count: usize, has_calls: bool) -> Result<(), QueryError> {
+fn check(query: &CheckedSelect, count: usize, has_calls: bool) -> Result<(), QueryError> {
     let (mut is_of_many, mut is_distinct) = (None, false);
-    for aggregate in query.calls.iter().filter_map(Call::aggregate) {
+    for aggregate in query.calls.iter().filter_map(FunctionCall::aggregate) {
         is_distinct |= aggregate == PointAggregate::Distinct;
         match aggregate {
             PointAggregate::Top(_) => is_of_many = Some("top"),
@@ -225,7 +225,7 @@ fn check(query: &Query, count: usize, has_calls: bool) -> Result<(), QueryError>
     let is_mixed =
         if query.calls.is_empty() { has_calls } else { count > 1 || !query.is_selector() };
     if is_mixed && query.has_other_values() {
-        let is_selector = |call: &Call| matches!(call, Call::PointAggregate(call) if call.aggregate.is_selector());
+        let is_selector = |call: &FunctionCall| matches!(call, FunctionCall::PointAggregate(call) if call.aggregate.is_selector());
         let message = if !query.calls.is_empty() && query.calls.iter().all(is_selector) {
             "mixing multiple selector functions with tags or fields is not supported"
         } else {
@@ -237,9 +237,9 @@ fn check(query: &Query, count: usize, has_calls: bool) -> Result<(), QueryError>
 }
 
 struct Compiler<'a> {
-    schema: &'a Schema,
-    calls: Vec<Call>,
-    interval: Option<Interval>,
+    schema: &'a SelectNames,
+    calls: Vec<FunctionCall>,
+    interval: Option<TimeWindows>,
     /// Whether the windows are inherited from the outer statement.
     is_inherited: bool,
     now: Timestamp,
@@ -249,7 +249,7 @@ struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    const fn new(schema: &'a Schema, now: Timestamp) -> Self {
+    const fn new(schema: &'a SelectNames, now: Timestamp) -> Self {
         Self {
             schema,
             calls: Vec::new(),
@@ -312,7 +312,7 @@ impl<'a> Compiler<'a> {
         &self,
         arguments: &[Expression],
         zone: Option<Zone>,
-    ) -> Result<Option<Interval>, QueryError> {
+    ) -> Result<Option<TimeWindows>, QueryError> {
         let (length, offset) = match arguments {
             [length] => (length, None),
             [length, offset] => (length, Some(offset)),
@@ -348,7 +348,7 @@ impl<'a> Compiler<'a> {
             Some(_) => refuse!("time dimension offset must be duration or now()"),
         };
 
-        Ok(Some(Interval { length: *length, offset, zone }))
+        Ok(Some(TimeWindows { length: *length, offset, zone }))
     }
 
     /// The name of the time column, and the other columns.
@@ -365,10 +365,10 @@ impl<'a> Compiler<'a> {
                 continue;
             }
             for expanded in self.expanded(column, dimensions)? {
-                let Column { expression, alias } = expanded;
+                let SelectColumn { expression, alias } = expanded;
                 let cell = self.cell(&expression)?;
                 let by = self.by(&expression);
-                if !cell.has(&|part| !matches!(part, Shown::Constant(_))) {
+                if !cell.has(&|part| !matches!(part, Content::Constant(_))) {
                     refuse!("field must contain at least one variable");
                 }
                 chosen.push(ChosenColumn { alias, default_name: name_of(&expression), cell });
@@ -393,10 +393,10 @@ impl<'a> Compiler<'a> {
     /// The columns for which a wildcard or a pattern stands.
     fn expanded(
         &self,
-        column: &Column,
+        column: &SelectColumn,
         dimensions: &BTreeSet<String>,
-    ) -> Result<Vec<Column>, QueryError> {
-        let reference = |name: &String, cast| Column {
+    ) -> Result<Vec<SelectColumn>, QueryError> {
+        let reference = |name: &String, cast| SelectColumn {
             expression: Expression::Reference { name: name.clone(), cast: Some(cast) },
             alias: None,
         };
@@ -408,7 +408,7 @@ impl<'a> Compiler<'a> {
                 .tags
                 .iter()
                 .filter(|tag| cast != Some(Cast::Field) && !dimensions.contains(*tag));
-            let mut found: Vec<(String, Column)> = fields
+            let mut found: Vec<(String, SelectColumn)> = fields
                 .map(|name| (name.clone(), reference(name, Cast::Field)))
                 .chain(tags.map(|name| (name.clone(), reference(name, Cast::Tag))))
                 .filter(|(name, _)| is_wanted(name))
@@ -429,7 +429,10 @@ impl<'a> Compiler<'a> {
                     replace_field(&mut arguments, field);
                     let alias = column.alias.as_deref().unwrap_or(name);
                     let alias = Some(format!("{alias}_{field}"));
-                    Column { expression: Expression::Call { name: name.clone(), arguments }, alias }
+                    SelectColumn {
+                        expression: Expression::Call { name: name.clone(), arguments },
+                        alias,
+                    }
                 });
                 Ok(made.collect())
             }
@@ -455,29 +458,31 @@ impl<'a> Compiler<'a> {
     fn by(&mut self, of: &Expression) -> Vec<String> {
         match of {
             Expression::Call { name, .. } if ["top", "bottom"].contains(&name.as_str()) => {
-                let Some(Call::PointAggregate(call)) = self.calls.last() else { return Vec::new() };
+                let Some(FunctionCall::PointAggregate(call)) = self.calls.last() else {
+                    return Vec::new();
+                };
                 call.by.clone()
             }
             _ => Vec::new(),
         }
     }
 
-    fn cell(&mut self, of: &Expression) -> Result<Shown, QueryError> {
+    fn cell(&mut self, of: &Expression) -> Result<Content, QueryError> {
         match of {
             Expression::Reference { name, cast } => Ok(self.reference(name, *cast)),
-            Expression::Number(number) => Ok(Shown::Constant(Value::Float(*number))),
-            Expression::Integer(number) => Ok(Shown::Constant(Value::Integer(*number))),
+            Expression::Number(number) => Ok(Content::Constant(Value::Float(*number))),
+            Expression::Integer(number) => Ok(Content::Constant(Value::Integer(*number))),
             Expression::Group(inside) => self.cell(inside),
             Expression::Call { name, arguments } if let Some(math) = Math::of(name) => {
                 check_count(name, arguments, math.arguments()..=math.arguments())?;
                 let arguments: Result<_, _> =
                     arguments.iter().map(|argument| self.cell(argument)).collect();
-                Ok(Shown::Math(math, arguments?))
+                Ok(Content::Math(math, arguments?))
             }
             Expression::Call { name, arguments } => {
                 let call = self.call(name, arguments)?;
                 self.read(call.field());
-                if let Call::PointAggregate(call) = &call {
+                if let FunctionCall::PointAggregate(call) = &call {
                     let fields = call.by.iter().filter(|name| self.schema.has_field(name));
                     fields.for_each(|field| self.read(field));
                 }
@@ -488,42 +493,44 @@ impl<'a> Compiler<'a> {
                     self.calls.push(call);
                     self.calls.len() - 1
                 });
-                Ok(Shown::Call(place))
+                Ok(Content::Call(place))
             }
             Expression::Binary { operator, sides } if operator.is_arithmetic() => {
                 let sides = [self.cell(&sides[0])?, self.cell(&sides[1])?];
-                Ok(Shown::Computed(*operator, Box::new(sides)))
+                Ok(Content::Computed(*operator, Box::new(sides)))
             }
             other => refuse!("invalid expression in a column: {}", other.kind()),
         }
     }
 
-    fn reference(&mut self, name: &str, cast: Option<Cast>) -> Shown {
+    fn reference(&mut self, name: &str, cast: Option<Cast>) -> Content {
         match cast {
-            Some(Cast::Other) => Shown::Nothing,
-            Some(Cast::Tag) => Shown::Tag(name.to_owned()),
+            Some(Cast::Other) => Content::Nothing,
+            Some(Cast::Tag) => Content::Tag(name.to_owned()),
             _ if self.schema.has_field(name) => {
                 self.read(name);
-                Shown::Field(name.to_owned())
+                Content::Field(name.to_owned())
             }
-            None if self.schema.tags.contains(name) => Shown::Tag(name.to_owned()),
-            _ => Shown::Nothing,
+            None if self.schema.tags.contains(name) => Content::Tag(name.to_owned()),
+            _ => Content::Nothing,
         }
     }
 
-    fn call(&self, name: &str, arguments: &[Expression]) -> Result<Call, QueryError> {
+    fn call(&self, name: &str, arguments: &[Expression]) -> Result<FunctionCall, QueryError> {
         if let Some(counts) = Transform::arguments(name) {
             check_count(name, arguments, counts)?;
             let transform = Transform::of(name, arguments, self.interval)?;
             return match (&arguments[0], self.interval) {
                 (Expression::Call { name: inner, arguments }, Some(_)) => {
                     match self.call(inner, arguments)? {
-                        Call::PointAggregate(call) => Ok(Call::OfWindows(vec![transform], call)),
-                        Call::OfWindows(mut transforms, call) => {
-                            transforms.push(transform);
-                            Ok(Call::OfWindows(transforms, call))
+                        FunctionCall::PointAggregate(call) => {
+                            Ok(FunctionCall::OfWindows(vec![transform], call))
                         }
-                        Call::OfPoints(..) => {
+                        FunctionCall::OfWindows(mut transforms, call) => {
+                            transforms.push(transform);
+                            Ok(FunctionCall::OfWindows(transforms, call))
+                        }
+                        FunctionCall::OfPoints(..) => {
                             let what = format_args!("{inner}() of a field in {name}()");
                             Err(QueryError::unsupported(what))
                         }
@@ -535,11 +542,11 @@ impl<'a> Compiler<'a> {
                 (_, Some(_)) if !self.is_inherited => {
                     refuse!("aggregate function required inside the call to {name}")
                 }
-                (field, _) => Ok(Call::OfPoints(transform, field_of(name, field)?)),
+                (field, _) => Ok(FunctionCall::OfPoints(transform, field_of(name, field)?)),
             };
         }
 
-        Self::aggregate(name, arguments).map(Call::PointAggregate)
+        Self::aggregate(name, arguments).map(FunctionCall::PointAggregate)
     }
 
     fn aggregate(name: &str, arguments: &[Expression]) -> Result<AggregateCall, QueryError> {
@@ -666,7 +673,7 @@ fn name_of(of: &Expression) -> String {
 struct ChosenColumn {
     alias: Option<String>,
     default_name: String,
-    cell: Shown,
+    cell: Content,
 }
 
 /// Names the columns. Aliases stay as they are; a default name that is taken gets a number.

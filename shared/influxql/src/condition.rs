@@ -231,14 +231,14 @@ fn read_time(text: &str, zone: Option<Zone>) -> Option<i128> {
 
 /// Whether a condition holds for a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Holds {
     Yes,
     No,
     /// The condition depends on a value that is not known yet.
     Unknown,
 }
 
-impl From<bool> for Verdict {
+impl From<bool> for Holds {
     fn from(holds: bool) -> Self {
         if holds { Self::Yes } else { Self::No }
     }
@@ -260,10 +260,10 @@ pub(crate) enum Operand<'a> {
 pub(crate) fn holds<'a>(
     condition: &'a Expression,
     look_up: &impl Fn(&str, Option<Cast>) -> Operand<'a>,
-) -> Verdict {
+) -> Holds {
     match condition {
-        Expression::All(parts) => joined(parts, Verdict::No, Verdict::Yes, look_up),
-        Expression::Any(parts) => joined(parts, Verdict::Yes, Verdict::No, look_up),
+        Expression::All(parts) => joined(parts, Holds::No, Holds::Yes, look_up),
+        Expression::Any(parts) => joined(parts, Holds::Yes, Holds::No, look_up),
         Expression::Group(inside) => holds(inside, look_up),
         Expression::Boolean(value) => (*value).into(),
         Expression::Binary { operator, sides } => {
@@ -272,30 +272,30 @@ pub(crate) fn holds<'a>(
 
             if let Expression::Pattern(pattern) = right {
                 return match left {
-                    Operand::Unknown => Verdict::Unknown,
+                    Operand::Unknown => Holds::Unknown,
                     Operand::Text(text) => {
                         (pattern.is_in(&text) == (*operator == Operator::Matches)).into()
                     }
-                    _ => Verdict::No,
+                    _ => Holds::No,
                 };
             }
             compared(*operator, &left, &operand(right, look_up))
         }
-        _ => Verdict::No,
+        _ => Holds::No,
     }
 }
 
 /// The verdict on several parts: `decisive` if it is that of a part, else `Unknown` if one is, else `usual`.
 fn joined<'a>(
     parts: &'a [Expression],
-    decisive: Verdict,
-    usual: Verdict,
+    decisive: Holds,
+    usual: Holds,
     look_up: &impl Fn(&str, Option<Cast>) -> Operand<'a>,
-) -> Verdict {
+) -> Holds {
     let mut verdict = usual;
     for part in parts {
         match holds(part, look_up) {
-            Verdict::Unknown => verdict = Verdict::Unknown,
+            Holds::Unknown => verdict = Holds::Unknown,
             found if found == decisive => return decisive,
             _ => {}
         }
@@ -332,9 +332,9 @@ pub(crate) fn add_compared(
     }
 }
 
-fn compared(operator: Operator, left: &Operand<'_>, right: &Operand<'_>) -> Verdict {
+fn compared(operator: Operator, left: &Operand<'_>, right: &Operand<'_>) -> Holds {
     let ordering = match (left, right) {
-        (Operand::Unknown, _) | (_, Operand::Unknown) => return Verdict::Unknown,
+        (Operand::Unknown, _) | (_, Operand::Unknown) => return Holds::Unknown,
         (Operand::Number(a), Operand::Number(b)) => a.partial_cmp(b),
         (Operand::Text(a), Operand::Text(b)) => match operator {
             Operator::Equal | Operator::NotEqual => Some(a.cmp(b)),
@@ -344,7 +344,7 @@ fn compared(operator: Operator, left: &Operand<'_>, right: &Operand<'_>) -> Verd
         _ => None,
     };
 
-    let Some(ordering) = ordering else { return Verdict::No };
+    let Some(ordering) = ordering else { return Holds::No };
     let holds = match operator {
         Operator::Equal => ordering.is_eq(),
         Operator::NotEqual => ordering.is_ne(),

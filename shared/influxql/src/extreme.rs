@@ -3,10 +3,10 @@
 
 use domain::{Decimal, Device, MetricName, TimeRange};
 
-use crate::compile::Query;
-use crate::function::{AggregateCall, Call, PointAggregate};
-use crate::group::{Group, RolledUp};
-use crate::series::Field;
+use crate::compile::CheckedSelect;
+use crate::function::{AggregateCall, FunctionCall, PointAggregate};
+use crate::group::{PointGroup, RolledUp};
+use crate::series::SeriesField;
 
 /// The smallest or largest value in a rollup.
 #[derive(Debug, Clone, Copy)]
@@ -22,8 +22,8 @@ pub struct Extreme<'a> {
 }
 
 /// The rollups with the value that `min` or `max` selects without windows, oldest first; empty for other queries.
-pub(crate) fn extremes<'a>(query: &Query, group: &Group<'a>) -> Vec<Extreme<'a>> {
-    let ([Call::PointAggregate(call)], None) = (&query.calls[..], query.interval) else {
+pub(crate) fn extremes<'a>(query: &CheckedSelect, group: &PointGroup<'a>) -> Vec<Extreme<'a>> {
+    let ([FunctionCall::PointAggregate(call)], None) = (&query.calls[..], query.interval) else {
         return Vec::new();
     };
     let found = || group.pieces.iter().filter_map(|piece| extreme(group, piece, call));
@@ -39,11 +39,11 @@ pub(crate) fn extremes<'a>(query: &Query, group: &Group<'a>) -> Vec<Extreme<'a>>
 }
 
 fn extreme<'a>(
-    group: &Group<'a>,
+    group: &PointGroup<'a>,
     piece: &RolledUp<'a>,
     call: &AggregateCall,
 ) -> Option<Extreme<'a>> {
-    let Field { device, metric } = group.origin(piece, &call.field)?;
+    let SeriesField { device, metric } = group.origin(piece, &call.field)?;
     let rollup = piece.rollup.metrics.get(metric)?;
     let value = if call.aggregate == PointAggregate::Min { &rollup.min } else { &rollup.max };
     Some(Extreme { range: piece.range, device, metric, value })

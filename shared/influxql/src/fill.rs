@@ -1,20 +1,20 @@
 //! `fill`: the values of windows without points. Computes no other value.
 
-use crate::aggregate::Sample;
+use crate::aggregate::TimedValue;
 use crate::ast::Fill;
-use crate::compile::Query;
+use crate::compile::CheckedSelect;
 use crate::value::{Value, float};
-use crate::windows::Interval;
+use crate::windows::TimeWindows;
 
 /// Adds samples for windows in which a call has no sample. Samples and windows are in the order of the answer. At a
 /// clock change, the time of a sample may be before its window, and is kept.
 pub(crate) fn filled(
-    query: &Query,
-    interval: Interval,
+    query: &CheckedSelect,
+    interval: TimeWindows,
     windows: impl Iterator<Item = i64>,
-    samples: Vec<Sample>,
+    samples: Vec<TimedValue>,
     is_count: bool,
-) -> Vec<Sample> {
+) -> Vec<TimedValue> {
     if samples.is_empty() {
         return samples;
     }
@@ -24,7 +24,7 @@ pub(crate) fn filled(
     let is_whole = is_count || are_whole(&samples);
 
     let mut rest = samples.into_iter().peekable();
-    let mut before: Option<Sample> = None;
+    let mut before: Option<TimedValue> = None;
     let mut all = Vec::new();
     for window in windows {
         let is_reached = |at: i64| if query.is_descending { at >= window } else { at <= window };
@@ -41,7 +41,7 @@ pub(crate) fn filled(
             Fill::Linear => between(before.as_ref(), rest.peek(), window, interval.length)
                 .map(|number| of_kind(number, is_whole)),
         };
-        all.push(Sample { at: window, value, row: None });
+        all.push(TimedValue { at: window, value, row: None });
     }
 
     all.extend(rest);
@@ -49,7 +49,7 @@ pub(crate) fn filled(
 }
 
 /// Whether all values are whole numbers.
-pub(crate) fn are_whole(samples: &[Sample]) -> bool {
+pub(crate) fn are_whole(samples: &[TimedValue]) -> bool {
     let mut values = samples.iter().filter_map(|sample| sample.value.as_ref()).peekable();
     values.peek().is_some() && values.all(|value| matches!(value, Value::Integer(_)))
 }
@@ -61,7 +61,12 @@ pub(crate) fn of_kind(number: f64, is_whole: bool) -> Value {
 }
 
 /// The value on the line between two samples.
-fn between(before: Option<&Sample>, behind: Option<&Sample>, at: i64, length: i64) -> Option<f64> {
+fn between(
+    before: Option<&TimedValue>,
+    behind: Option<&TimedValue>,
+    at: i64,
+    length: i64,
+) -> Option<f64> {
     let (before, behind) = (before?, behind?);
     let (from, to) = (before.value.as_ref()?.number()?, behind.value.as_ref()?.number()?);
     let window = |at: i64| at / length;

@@ -9,7 +9,7 @@ use crate::ast::Expression;
 use crate::duration::SECOND;
 use crate::error::{QueryError, refuse};
 use crate::value::float;
-use crate::windows::Interval;
+use crate::windows::TimeWindows;
 
 /// An aggregate of the points of a window. `Distinct`, `Top` and `Bottom` may give several values, the others give one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -64,7 +64,7 @@ pub(crate) struct AggregateCall {
 
 /// A call of a function.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Call {
+pub(crate) enum FunctionCall {
     PointAggregate(AggregateCall),
     /// Transformations of windows' values, the innermost first.
     OfWindows(Vec<Transform>, AggregateCall),
@@ -186,7 +186,7 @@ impl Transform {
     pub(crate) fn of(
         name: &str,
         arguments: &[Expression],
-        interval: Option<Interval>,
+        interval: Option<TimeWindows>,
     ) -> Result<Self, QueryError> {
         let is_non_negative = name.starts_with("non_negative_");
         Ok(match name {
@@ -222,7 +222,7 @@ impl Transform {
     }
 }
 
-impl Call {
+impl FunctionCall {
     /// The field to which the function is applied.
     pub(crate) fn field(&self) -> &str {
         match self {
@@ -269,7 +269,7 @@ fn number_of(name: &str, arguments: &[Expression]) -> Result<usize, QueryError> 
 fn unit_of(
     name: &str,
     argument: Option<&Expression>,
-    interval: Option<Interval>,
+    interval: Option<TimeWindows>,
 ) -> Result<i64, QueryError> {
     match argument {
         None => Ok(interval.map_or(SECOND, |interval| interval.length)),

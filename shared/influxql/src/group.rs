@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use domain::{Decimal, Device, MetricKind, MetricName, Reading, Rollup, RoomId, TimeRange};
 
 use crate::ast::{Cast, Expression};
-use crate::condition::{Operand, Verdict, holds, nanoseconds};
+use crate::condition::{Holds, Operand, holds, nanoseconds};
 use crate::room_tag::ROOM;
 use crate::rows::Rows;
-use crate::series::{Field, Series};
+use crate::series::{Series, SeriesField};
 use crate::value::Value;
 
 /// The key of an instance: the index of its series, and the room of its points.
@@ -32,14 +32,14 @@ struct Instance<'a> {
     key: InstanceKey<'a>,
     tags: BTreeMap<&'a str, &'a str>,
     /// The metric of each field; rows of a subquery have no metrics.
-    metrics: Vec<Option<Field<'a>>>,
+    metrics: Vec<Option<SeriesField<'a>>>,
     /// For each field, whether functions ignore zero and negative values.
     is_counter: Vec<bool>,
 }
 
 /// A point.
 #[derive(Debug, Clone)]
-pub(crate) struct Row {
+pub(crate) struct PointRow {
     /// Nanoseconds since 1970.
     pub(crate) at: i64,
     /// The values of the group's fields.
@@ -50,12 +50,12 @@ pub(crate) struct Row {
 
 /// A group of a `GROUP BY`: the points of several instances, or their rollups.
 #[derive(Debug)]
-pub(crate) struct Group<'a> {
+pub(crate) struct PointGroup<'a> {
     /// The names of the fields.
     fields: &'a [String],
     instances: Vec<Instance<'a>>,
     /// The points, sorted by time, then by instance.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<PointRow>,
     pub(crate) pieces: Vec<RolledUp<'a>>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct RolledUp<'a> {
 
 /// The readings of a device, or their rollups.
 #[derive(Debug)]
-pub enum Found {
+pub enum DeviceData {
     /// Readings, oldest first.
     Readings(Vec<Reading>),
     /// Rollups, each with the time of its readings.
@@ -93,13 +93,13 @@ fn is_counter(device: &Device, metric: &MetricName) -> bool {
     info.is_some_and(|info| info.kind == MetricKind::Counter && !info.is_net)
 }
 
-impl<'a> Group<'a> {
+impl<'a> PointGroup<'a> {
     fn index(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field == name)
     }
 
     /// The value of a field of a point.
-    pub(crate) fn field<'s>(&'s self, row: &'s Row, name: &str) -> Option<&'s Value> {
+    pub(crate) fn field<'s>(&'s self, row: &'s PointRow, name: &str) -> Option<&'s Value> {
         row.values[self.index(name)?].as_ref()
     }
 
@@ -119,7 +119,7 @@ impl<'a> Group<'a> {
     }
 
     /// The value of a tag of a point; empty if the point has no such tag.
-    pub(crate) fn tag(&self, row: &Row, name: &str) -> &str {
+    pub(crate) fn tag(&self, row: &PointRow, name: &str) -> &str {
         self.instances[row.instance].tag(name)
     }
 
@@ -133,7 +133,7 @@ impl<'a> Group<'a> {
     }
 
     /// The device and the metric of a field, if `piece` is of this device.
-    pub(crate) fn origin(&self, piece: &RolledUp<'a>, field: &str) -> Option<Field<'a>> {
+    pub(crate) fn origin(&self, piece: &RolledUp<'a>, field: &str) -> Option<SeriesField<'a>> {
         let metric = self.instances[piece.instance].metrics[self.index(field)?]?;
         (metric.device.id() == piece.device.id()).then_some(metric)
     }
@@ -153,7 +153,7 @@ impl<'a> Instance<'a> {
     fn of_series(of: IndexedSeries<'a>, room: Option<&'a RoomId>, fields: &[String]) -> Self {
         let series = of.series;
         let metrics: Vec<_> = fields.iter().map(|name| series.field(name)).collect();
-        let is_of_counter = |field: &Field<'_>| is_counter(field.device, field.metric);
+        let is_of_counter = |field: &SeriesField<'_>| is_counter(field.device, field.metric);
         let tags = series.keys().map(|key| (key, series.tag(key, room)));
         Self {
             key: InstanceKey { index: of.index, room },
@@ -182,11 +182,11 @@ impl<'a> Instance<'a> {
 }
 
 /// The groups of a measurement, by the values of the dimensions.
-pub(crate) type Groups<'a> = BTreeMap<Vec<String>, Group<'a>>;
+pub(crate) type Groups<'a> = BTreeMap<Vec<String>, PointGroup<'a>>;
 
 /// The fields, the dimensions and the condition by which points are selected and grouped.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Grouping<'a> {
+pub(crate) struct PointGrouping<'a> {
     /// The names of the fields that the statement uses.
     pub(crate) fields: &'a [String],
     pub(crate) dimensions: &'a [String],
@@ -195,26 +195,26 @@ pub(crate) struct Grouping<'a> {
     pub(crate) is_by_room: bool,
 }
 
-impl<'a> Grouping<'a> {
+impl<'a> PointGrouping<'a> {
     /// Groups the points of series for which the condition holds. Each series comes with the data of its devices, in
     /// the order of the devices.
-    pub(crate) fn of_series(self, series: &[(&'a Series<'a>, Vec<&'a Found>)]) -> Groups<'a> {
+    pub(crate) fn of_series(self, series: &[(&'a Series<'a>, Vec<&'a DeviceData>)]) -> Groups<'a> {
         let mut groups = Groups::new();
         for (index, (series, found)) in series.iter().enumerate() {
             let indexed = IndexedSeries { index, series };
             let readings = found.iter().map(|found| match found {
-                Found::Readings(readings) => &readings[..],
-                Found::Pieces(_) => &[],
+                DeviceData::Readings(readings) => &readings[..],
+                DeviceData::Pieces(_) => &[],
             });
             self.add_readings(&mut groups, indexed, &readings.collect::<Vec<_>>());
             for (device, found) in series.devices.iter().zip(found) {
-                if let Found::Pieces(pieces) = found {
+                if let DeviceData::Pieces(pieces) = found {
                     self.add_pieces(&mut groups, indexed, device, pieces);
                 }
             }
         }
 
-        groups.values_mut().for_each(Group::sort);
+        groups.values_mut().for_each(PointGroup::sort);
         groups
     }
 
@@ -233,13 +233,13 @@ impl<'a> Grouping<'a> {
                 let tag = |name: &str| table.tag(name);
                 if self.holds(&values, has_field, tag) {
                     let (group, instance) = self.place(&mut groups, key, tag, make);
-                    group.rows.push(Row { at: row.at, values, instance });
+                    group.rows.push(PointRow { at: row.at, values, instance });
                 }
             }
         }
 
         if is_in_time {
-            groups.values_mut().for_each(Group::sort);
+            groups.values_mut().for_each(PointGroup::sort);
         }
         groups
     }
@@ -278,7 +278,7 @@ impl<'a> Grouping<'a> {
 
             let room = point.iter().flatten().find_map(|reading| reading.room.as_ref());
             if let Some((group, instance)) = self.place_of_series(groups, of, room, &values) {
-                group.rows.push(Row { at: nanoseconds(at), values, instance });
+                group.rows.push(PointRow { at: nanoseconds(at), values, instance });
             }
         }
     }
@@ -305,7 +305,7 @@ impl<'a> Grouping<'a> {
         of: IndexedSeries<'a>,
         room: Option<&'a RoomId>,
         values: &[Option<Value>],
-    ) -> Option<(&'g mut Group<'a>, usize)> {
+    ) -> Option<(&'g mut PointGroup<'a>, usize)> {
         let room = room.filter(|_| self.is_by_room);
         let make = || Instance::of_series(of, room, self.fields);
         let has_field = |name: &str| of.series.field(name).is_some();
@@ -321,9 +321,9 @@ impl<'a> Grouping<'a> {
         key: InstanceKey<'_>,
         tag: impl Fn(&str) -> &'a str,
         make: impl Fn() -> Instance<'a>,
-    ) -> (&'g mut Group<'a>, usize) {
+    ) -> (&'g mut PointGroup<'a>, usize) {
         let dimensions = self.dimensions.iter().map(|name| tag(name).to_owned());
-        let group = groups.entry(dimensions.collect()).or_insert_with(|| Group {
+        let group = groups.entry(dimensions.collect()).or_insert_with(|| PointGroup {
             fields: self.fields,
             instances: Vec::new(),
             rows: Vec::new(),
@@ -358,7 +358,7 @@ impl<'a> Grouping<'a> {
                 None => Operand::Missing,
             }
         };
-        holds(condition, &look_up) == Verdict::Yes
+        holds(condition, &look_up) == Holds::Yes
     }
 }
 
@@ -378,7 +378,7 @@ pub(crate) fn may_hold(
         }
         Operand::Text(series.tag(name, room).to_owned().into())
     };
-    holds(condition, &look_up) != Verdict::No
+    holds(condition, &look_up) != Holds::No
 }
 
 /// Whether a condition may hold for a point whose tag `room` is this text, with any other tags and fields.
@@ -388,5 +388,5 @@ pub(crate) fn may_hold_in(room: &str, condition: Option<&Expression>) -> bool {
         ROOM => Operand::Text(room.into()),
         _ => Operand::Unknown,
     };
-    holds(condition, &look_up) != Verdict::No
+    holds(condition, &look_up) != Holds::No
 }

@@ -6,11 +6,13 @@ mod tests;
 
 use domain::Zone;
 
-use crate::ast::{Column, Expression, Fill, Listed, Name, Page, Select, Show, Sources, Statement};
+use crate::ast::{
+    Expression, Fill, Listed, Name, RowWindow, Select, SelectColumn, Show, Sources, Statement,
+};
 use crate::error::{QueryError, refuse};
 use crate::lexer::{Lexer, Spanned, Token, is_keyword};
 use crate::parameters::Parameters;
-use crate::pattern::Pattern;
+use crate::pattern::RegularExpression;
 use crate::value::float;
 
 /// The largest text of a query: 64 KiB.
@@ -293,7 +295,7 @@ impl Parser<'_> {
     }
 
     /// The rest of a `SELECT` after its columns.
-    fn select_from(&mut self, columns: Vec<Column>) -> Result<Select, QueryError> {
+    fn select_from(&mut self, columns: Vec<SelectColumn>) -> Result<Select, QueryError> {
         self.expect_word("FROM")?;
         let sources = if self.peek().token == Token::Mark("(") {
             Sources::Subqueries(self.list(Self::subquery)?)
@@ -335,11 +337,11 @@ impl Parser<'_> {
         Ok(select)
     }
 
-    fn columns(&mut self) -> Result<Vec<Column>, QueryError> {
+    fn columns(&mut self) -> Result<Vec<SelectColumn>, QueryError> {
         self.list(|parser| {
             let expression = parser.column()?;
             let alias = if parser.takes_word("AS") { Some(parser.identifier()?) } else { None };
-            Ok(Column { expression, alias })
+            Ok(SelectColumn { expression, alias })
         })
     }
 
@@ -434,8 +436,8 @@ impl Parser<'_> {
         Ok(Some(is_descending))
     }
 
-    fn page(&mut self, limit: &str, offset: &str) -> Result<Page, QueryError> {
-        Ok(Page { limit: self.count(limit)?, offset: self.count(offset)? })
+    fn page(&mut self, limit: &str, offset: &str) -> Result<RowWindow, QueryError> {
+        Ok(RowWindow { limit: self.count(limit)?, offset: self.count(offset)? })
     }
 
     fn count(&mut self, keyword: &str) -> Result<usize, QueryError> {
@@ -485,19 +487,19 @@ impl Parser<'_> {
     }
 
     /// A regular expression, if the next token is one.
-    fn takes_pattern(&mut self) -> Result<Option<Pattern>, QueryError> {
+    fn takes_pattern(&mut self) -> Result<Option<RegularExpression>, QueryError> {
         let Spanned { at, .. } = self.peek();
         match self.lexer.regex() {
             None => Ok(None),
             Some(Ok(text)) => {
-                let compiled = Pattern::parse(&text);
+                let compiled = RegularExpression::parse(&text);
                 compiled.map(Some).map_err(|why| self.error_at(at, 0, &why.to_string()))
             }
             Some(Err(_)) => Err(self.error_at(at, 0, "found bad regex, expected regex")),
         }
     }
 
-    fn pattern(&mut self) -> Result<Pattern, QueryError> {
+    fn pattern(&mut self) -> Result<RegularExpression, QueryError> {
         let pattern = self.takes_pattern()?;
         pattern.ok_or_else(|| self.unexpected(&["regex"]))
     }

@@ -11,9 +11,9 @@ const MAX_NESTING: u32 = 32;
 
 /// A regular expression.
 #[derive(Debug, Clone)]
-pub(crate) struct Pattern(Regex);
+pub(crate) struct RegularExpression(Regex);
 
-impl Pattern {
+impl RegularExpression {
     /// Compiles an expression.
     pub(crate) fn parse(text: &str) -> Result<Self, QueryError> {
         let built = RegexBuilder::new(text).size_limit(MAX_SIZE).nest_limit(MAX_NESTING).build();
@@ -58,7 +58,7 @@ fn plain(expression: &str) -> Option<String> {
     Some(text)
 }
 
-impl PartialEq for Pattern {
+impl PartialEq for RegularExpression {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()
     }
@@ -70,16 +70,16 @@ mod tests {
 
     #[test]
     fn an_expression_is_unanchored_and_bounded() {
-        assert!(Pattern::parse("(?i)ITCH").expect("an expression").is_in("kitchen"));
+        assert!(RegularExpression::parse("(?i)ITCH").expect("an expression").is_in("kitchen"));
         for bad in ["[", "(a", &format!("{}a{}", "(".repeat(40), ")".repeat(40)), "(a{900}){900}"] {
-            let why = Pattern::parse(bad).expect_err(bad).to_string();
+            let why = RegularExpression::parse(bad).expect_err(bad).to_string();
             assert!(why.starts_with("error parsing regexp: "), "{why}");
         }
     }
 
     #[test]
     fn a_list_of_whole_texts_is_known_and_nothing_else_is_taken_for_one() {
-        let texts = |text: &str| Pattern::parse(text).expect("an expression").texts();
+        let texts = |text: &str| RegularExpression::parse(text).expect("an expression").texts();
         let list = |of: &[&str]| Some(of.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
         assert_eq!(texts("^hall$"), list(&["hall"]));
         assert_eq!(texts("^(hall|first floor)$"), list(&["hall", "first floor"]));

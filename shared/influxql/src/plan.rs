@@ -7,23 +7,23 @@ use domain::{Device, Timestamp};
 
 use crate::answer::{Epoch, OutSeries};
 use crate::ast::{Name, Select, Sources};
-use crate::compile::{Around, Query, compile};
+use crate::compile::{Around, CheckedSelect, compile};
 use crate::condition::Range;
 use crate::error::QueryError;
-use crate::function::Call;
-use crate::group::Grouping;
+use crate::function::FunctionCall;
+use crate::group::PointGrouping;
 use crate::room_tag::RoomTexts;
 use crate::rows::{OutRow, Rows};
-use crate::selection::{Answer, OutGroup, Selection};
-use crate::series::{Schema, Series, series_of_all};
+use crate::selection::{Answer, DeviceSelection, OutGroup};
+use crate::series::{SelectNames, Series, series_of_all};
 use crate::table::{Frame, Span};
-use crate::windows::Interval;
+use crate::windows::TimeWindows;
 
 /// A checked `SELECT`.
 #[derive(Debug)]
-pub enum Plan<'a> {
+pub enum SelectPlan<'a> {
     /// A statement on devices.
-    Devices(Selection<'a>),
+    Devices(DeviceSelection<'a>),
     /// A statement on the rows of subqueries.
     Statements(Statements<'a>),
 }
@@ -32,12 +32,12 @@ pub enum Plan<'a> {
 #[derive(Debug)]
 pub struct Statements<'a> {
     /// The subqueries in the `FROM`.
-    pub inner: Vec<Plan<'a>>,
-    query: Query,
+    pub inner: Vec<SelectPlan<'a>>,
+    query: CheckedSelect,
     is_subquery: bool,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> SelectPlan<'a> {
     /// Checks a `SELECT` against all devices. Returns `None` if the answer is empty, whatever readings there are.
     ///
     /// Refuses an answer that would be too large, judging by the registry.
@@ -50,7 +50,7 @@ impl<'a> Plan<'a> {
         Planning { devices, rooms, now }.plan(select, None)
     }
 
-    const fn query(&self) -> &Query {
+    const fn query(&self) -> &CheckedSelect {
         match self {
             Self::Devices(selection) => &selection.query,
             Self::Statements(statements) => &statements.query,
@@ -59,7 +59,7 @@ impl<'a> Plan<'a> {
 
     /// Makes the series of the answer from the statement's rows.
     pub fn series(&self, rows: Vec<Rows>, epoch: Epoch) -> Vec<OutSeries> {
-        let Query { time, zone, is_descending, .. } = self.query();
+        let CheckedSelect { time, zone, is_descending, .. } = self.query();
         let values =
             |row: OutRow| iter::once(Some(epoch.value(row.at, *zone))).chain(row.cells).collect();
         let series = rows.into_iter().map(|rows| OutSeries {
@@ -84,14 +84,14 @@ impl<'a> Planning<'_, 'a> {
         &self,
         select: &Select,
         around: Option<&Around>,
-    ) -> Result<Option<Plan<'a>>, QueryError> {
+    ) -> Result<Option<SelectPlan<'a>>, QueryError> {
         let is_subquery = around.is_some();
         match &select.sources {
             Sources::Measurements(names) => {
                 let series = self.series_of(names);
-                let query = compile(select, &Schema::of(&series), around, self.now)?;
-                let selection = Selection::of(query, series, is_subquery, self.now)?;
-                Ok(selection.map(Plan::Devices))
+                let query = compile(select, &SelectNames::of(&series), around, self.now)?;
+                let selection = DeviceSelection::of(query, series, is_subquery, self.now)?;
+                Ok(selection.map(SelectPlan::Devices))
             }
 
             Sources::Subqueries(selects) => {
@@ -104,7 +104,7 @@ impl<'a> Planning<'_, 'a> {
                 let inner = selects.iter().map(|select| self.plan(select, Some(&within)));
                 let inner: Result<Vec<_>, _> = inner.collect();
                 let inner = inner?.into_iter().flatten().collect();
-                Ok(Some(Plan::Statements(Statements { inner, query, is_subquery })))
+                Ok(Some(SelectPlan::Statements(Statements { inner, query, is_subquery })))
             }
         }
     }
@@ -115,18 +115,18 @@ impl<'a> Planning<'_, 'a> {
     }
 
     /// The names in a `FROM` of subqueries: their columns are fields, and their dimensions are tags.
-    fn schema_of(&self, selects: &[Select]) -> Result<Schema, QueryError> {
-        let mut schema = Schema::default();
+    fn schema_of(&self, selects: &[Select]) -> Result<SelectNames, QueryError> {
+        let mut schema = SelectNames::default();
         for select in selects {
             let own = match &select.sources {
-                Sources::Measurements(names) => Schema::of(&self.series_of(names)),
+                Sources::Measurements(names) => SelectNames::of(&self.series_of(names)),
                 Sources::Subqueries(selects) => self.schema_of(selects)?,
             };
             // Any windows and any order will do here, because the names do not depend on them.
             let around = Around {
                 range: Range::default(),
                 dimensions: Vec::new(),
-                interval: Some(Interval { length: 1, offset: 0, zone: None }),
+                interval: Some(TimeWindows { length: 1, offset: 0, zone: None }),
                 is_descending: select.is_descending.unwrap_or_default(),
             };
             let query = compile(select, &own, Some(&around), self.now)?;
@@ -145,13 +145,13 @@ impl Statements<'_> {
         let Some(earliest) = times.min() else { return Ok(Vec::new()) };
         let span = Span { earliest, is_subquery: self.is_subquery };
         let Some(frame) = Frame::of(query, span, true)? else { return Ok(Vec::new()) };
-        let Query { fields, dimensions, series: page, .. } = query;
+        let CheckedSelect { fields, dimensions, series: page, .. } = query;
         let condition = query.condition.as_ref();
-        let grouping = Grouping { fields, dimensions, condition, is_by_room: false };
+        let grouping = PointGrouping { fields, dimensions, condition, is_by_room: false };
 
         // Values of whole ranges are not sorted by time: they come series by series.
-        let is_of_range = |call: &Call| !matches!(call, Call::OfPoints(..));
-        let is_in_time = |plan: &Plan<'_>| {
+        let is_of_range = |call: &FunctionCall| !matches!(call, FunctionCall::OfPoints(..));
+        let is_in_time = |plan: &SelectPlan<'_>| {
             plan.query().interval.is_some() || !plan.query().calls.iter().any(is_of_range)
         };
         let is_in_time = self.inner.iter().all(is_in_time);

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Device, DeviceId, MetricName, Order, Reading, RoomId, TimeRange, Timestamp};
 
-use crate::compile::{Query, Shown};
+use crate::compile::{CheckedSelect, Content};
 use crate::condition::{add_compared, nanoseconds};
 use crate::duration::{MILLISECOND, SECOND};
 use crate::error::{MAX_SERIES, MAX_VALUES, QueryError, too_many_series, too_many_values};
 use crate::extreme::{Extreme, extremes};
-use crate::function::{Call, PointAggregate};
-use crate::group::{Found, Group, Grouping, counts, may_hold, may_hold_in};
+use crate::function::{FunctionCall, PointAggregate};
+use crate::group::{DeviceData, PointGroup, PointGrouping, counts, may_hold, may_hold_in};
 use crate::room_tag::{ROOM, RoomTexts, room_of};
 use crate::rows::Rows;
-use crate::series::{Field, Series};
+use crate::series::{Series, SeriesField};
 use crate::table::{Frame, Span, rows};
 use crate::windows::InstantRange;
 
@@ -22,7 +22,7 @@ const MIN_ROLLED_UP: i64 = 900 * SECOND;
 
 /// The way in which the data of a `SELECT` are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum ReadWay {
     /// All readings of the range.
     Readings,
     /// Rollups of windows, and readings where there are no rollups.
@@ -33,13 +33,13 @@ pub enum Way {
 
 /// A device, and the metrics of it that are read.
 #[derive(Debug)]
-pub struct Wanted<'a> {
+pub struct WantedDevice<'a> {
     /// The device.
     pub device: &'a Device,
     pub(crate) metrics: BTreeSet<&'a MetricName>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> WantedDevice<'a> {
     /// The metrics that have fewer than `number` values in the readings found so far.
     pub fn lacking(&self, found: &[Reading], number: usize) -> Vec<&'a MetricName> {
         let has = |reading: &&Reading, metric: &MetricName| {
@@ -55,16 +55,16 @@ impl<'a> Wanted<'a> {
 
 /// A checked `SELECT` on devices, with its series.
 #[derive(Debug)]
-pub struct Selection<'a> {
+pub struct DeviceSelection<'a> {
     /// The way in which the data are read.
-    pub way: Way,
+    pub way: ReadWay,
     /// The range in which the data are read.
     pub range: TimeRange,
     /// The times inside the range that no rollup may span, such as the starts of windows.
     pub cuts: BTreeSet<Timestamp>,
     /// Whether points in different rooms are told apart.
     pub is_by_room: bool,
-    pub(crate) query: Query,
+    pub(crate) query: CheckedSelect,
     series: Vec<Series<'a>>,
     frame: Frame,
 }
@@ -76,15 +76,15 @@ pub struct OutGroup<'a> {
     pub instant: Option<Timestamp>,
     pub(crate) measurement: &'a str,
     pub(crate) tags: Vec<String>,
-    pub(crate) points: Group<'a>,
+    pub(crate) points: PointGroup<'a>,
 }
 
-impl<'a> Selection<'a> {
+impl<'a> DeviceSelection<'a> {
     /// Plans what is read for a query on series. Returns `None` if the answer is empty, whatever readings there are.
     ///
     /// Refuses an answer that would be too large, judging by the registry.
     pub(crate) fn of(
-        mut query: Query,
+        mut query: CheckedSelect,
         mut series: Vec<Series<'a>>,
         is_subquery: bool,
         now: Timestamp,
@@ -111,7 +111,7 @@ impl<'a> Selection<'a> {
         };
 
         let edges = query.interval.iter().flat_map(|interval| interval.edges(&frame.windows));
-        let edges = edges.filter(|at| way == Way::Rollups && *at >= 0);
+        let edges = edges.filter(|at| way == ReadWay::Rollups && *at >= 0);
         let starts =
             edges.filter_map(|at| Some(milliseconds(InstantRange { from: at, last: at })?.from()));
         // Some calls need windows before the range. No rollup may span the edge between these and the range.
@@ -121,14 +121,14 @@ impl<'a> Selection<'a> {
     }
 
     /// The devices that are read, by id.
-    pub fn wanted(&self) -> Vec<Wanted<'a>> {
-        let mut devices: BTreeMap<&DeviceId, Wanted<'a>> = BTreeMap::new();
+    pub fn wanted(&self) -> Vec<WantedDevice<'a>> {
+        let mut devices: BTreeMap<&DeviceId, WantedDevice<'a>> = BTreeMap::new();
         for it in &self.series {
-            for Field { device, metric } in
+            for SeriesField { device, metric } in
                 self.query.fields.iter().filter_map(|name| it.field(name))
             {
                 let metrics = BTreeSet::new();
-                let wanted = devices.entry(device.id()).or_insert(Wanted { device, metrics });
+                let wanted = devices.entry(device.id()).or_insert(WantedDevice { device, metrics });
                 wanted.metrics.insert(metric);
             }
         }
@@ -198,11 +198,11 @@ impl<'a> Selection<'a> {
     /// The groups of the answer, by measurement and tags, made from the data of each device.
     pub fn groups<'s>(
         &'s self,
-        found: &'s BTreeMap<DeviceId, Found>,
+        found: &'s BTreeMap<DeviceId, DeviceData>,
     ) -> impl Iterator<Item = OutGroup<'s>> {
-        const NOTHING: &Found = &Found::Readings(Vec::new());
-        let Query { dimensions, condition, series: page, fields, .. } = &self.query;
-        let grouping = Grouping {
+        const NOTHING: &DeviceData = &DeviceData::Readings(Vec::new());
+        let CheckedSelect { dimensions, condition, series: page, fields, .. } = &self.query;
+        let grouping = PointGrouping {
             fields,
             dimensions,
             condition: condition.as_ref(),
@@ -236,7 +236,7 @@ impl<'a> Selection<'a> {
 /// The rows of a `SELECT`, collected group by group.
 #[derive(Debug)]
 pub struct Answer<'a> {
-    query: &'a Query,
+    query: &'a CheckedSelect,
     frame: &'a Frame,
     series: Vec<Rows>,
     values: usize,
@@ -244,7 +244,7 @@ pub struct Answer<'a> {
 
 impl<'a> Answer<'a> {
     /// An answer that has no series yet.
-    pub(crate) const fn new(query: &'a Query, frame: &'a Frame) -> Self {
+    pub(crate) const fn new(query: &'a CheckedSelect, frame: &'a Frame) -> Self {
         Self { query, frame, series: Vec::new(), values: 0 }
     }
 
@@ -275,23 +275,27 @@ impl<'a> Answer<'a> {
 }
 
 /// Whether points of a series can be in the answer.
-fn is_needed(series: &Series<'_>, query: &Query) -> bool {
+fn is_needed(series: &Series<'_>, query: &CheckedSelect) -> bool {
     let has = |field: &str| series.field(field).is_some();
-    let shows = |cell: &Shown| matches!(cell, Shown::Field(name) if has(name));
+    let shows = |cell: &Content| matches!(cell, Content::Field(name) if has(name));
     let has_field = query.calls.iter().any(|call| has(call.field()))
         || query.calls.is_empty() && query.columns.iter().any(|column| column.cell.has(&shows));
     has_field && may_hold(series, None, false, query.condition.as_ref())
 }
 
 /// Whether one of the fields is a price. Prices are stored in advance, and `last` is the one that holds now.
-fn has_price(series: &[Series<'_>], query: &Query) -> bool {
+fn has_price(series: &[Series<'_>], query: &CheckedSelect) -> bool {
     let mut fields =
         series.iter().flat_map(|series| query.fields.iter().filter_map(|name| series.field(name)));
     fields.any(|field| field.metric.is_price())
 }
 
 /// Refuses an answer that would be too large, judging by the registry.
-fn check_size(query: &Query, frame: &Frame, series: &[Series<'_>]) -> Result<(), QueryError> {
+fn check_size(
+    query: &CheckedSelect,
+    frame: &Frame,
+    series: &[Series<'_>],
+) -> Result<(), QueryError> {
     let groups: BTreeSet<(&str, Vec<&str>)> = series
         .iter()
         .map(|series| {
@@ -311,32 +315,33 @@ fn check_size(query: &Query, frame: &Frame, series: &[Series<'_>]) -> Result<(),
 
 /// Chooses how data are read. Rollups serve most aggregates; conditions on fields, and points themselves, need
 /// readings.
-fn way(query: &Query, series: &[Series<'_>], is_by_room: bool, frame: &Frame) -> Way {
+fn way(query: &CheckedSelect, series: &[Series<'_>], is_by_room: bool, frame: &Frame) -> ReadWay {
     let has_field_condition = query.has_field_condition;
     let is_free = !has_field_condition && !is_by_room && query.interval.is_none();
     let order = |is_newest: bool| if is_newest { Order::Descending } else { Order::Ascending };
     if query.calls.is_empty() {
         if is_free && query.rows.limit > 0 {
-            return Way::Some(order(query.is_descending), query.rows.end());
+            return ReadWay::Some(order(query.is_descending), query.rows.end());
         }
-        return Way::Readings;
+        return ReadWay::Readings;
     }
 
     // The newest readings of two devices may have different timestamps, so they would not be joined to one point.
     let is_joined =
         || series.iter().any(|series| series.devices.len() > 1) && query.has_other_values();
     if is_free
-        && let [Call::PointAggregate(call)] = &query.calls[..]
+        && let [FunctionCall::PointAggregate(call)] = &query.calls[..]
         && !is_joined()
     {
         match call.aggregate {
-            PointAggregate::Last => return Way::Some(Order::Descending, 1),
-            PointAggregate::First => return Way::Some(Order::Ascending, 1),
+            PointAggregate::Last => return ReadWay::Some(Order::Descending, 1),
+            PointAggregate::First => return ReadWay::Some(Order::Ascending, 1),
             _ => {}
         }
     }
 
-    let is_in_rollups = |call: &Call| call.aggregate().is_some_and(|of| of.in_rollups().is_some());
+    let is_in_rollups =
+        |call: &FunctionCall| call.aggregate().is_some_and(|of| of.in_rollups().is_some());
     let is_whole = |at: &i64| at % MILLISECOND == 0;
     let has_rollups = query.calls.iter().all(is_in_rollups)
         && !has_field_condition
@@ -345,7 +350,7 @@ fn way(query: &Query, series: &[Series<'_>], is_by_room: bool, frame: &Frame) ->
             .interval
             .is_none_or(|interval| interval.is_regular() && interval.length >= MIN_ROLLED_UP)
         && frame.windows.iter().all(is_whole);
-    if has_rollups { Way::Rollups } else { Way::Readings }
+    if has_rollups { ReadWay::Rollups } else { ReadWay::Readings }
 }
 
 /// The whole milliseconds in a range; `None` if there are no whole milliseconds.

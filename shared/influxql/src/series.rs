@@ -25,13 +25,13 @@ pub(crate) struct Series<'a> {
     pub(crate) tags: BTreeMap<String, String>,
     /// Whether line protocol wrote the series.
     is_written: bool,
-    pub(crate) fields: BTreeMap<String, Field<'a>>,
+    pub(crate) fields: BTreeMap<String, SeriesField<'a>>,
     pub(crate) room_tag: RoomTag<'a>,
 }
 
 /// A field: a metric of a device.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Field<'a> {
+pub(crate) struct SeriesField<'a> {
     pub(crate) device: &'a Device,
     pub(crate) metric: &'a MetricName,
 }
@@ -64,7 +64,7 @@ fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<Series<'a>
     };
 
     for metric in device.metrics().keys() {
-        let field = Field { device, metric };
+        let field = SeriesField { device, metric };
         if let Some(from) = device.source().fields.get(metric) {
             let series = written.entry(&from.measurement).or_insert_with(|| Series {
                 devices: vec![device],
@@ -156,7 +156,7 @@ impl<'a> Series<'a> {
 
     /// The metric of a field. Fields that differ only in case share a metric, which has the name of the first of them.
     /// So a field that is not found is sought again, without regard to case.
-    pub(crate) fn field(&self, name: &str) -> Option<Field<'a>> {
+    pub(crate) fn field(&self, name: &str) -> Option<SeriesField<'a>> {
         let exact = self.fields.get(name);
         let mut fields = self.fields.iter();
         let like =
@@ -172,12 +172,12 @@ impl<'a> Series<'a> {
 
 /// The names of fields and tags that a `SELECT` may name.
 #[derive(Debug, Default)]
-pub(crate) struct Schema {
+pub(crate) struct SelectNames {
     pub(crate) fields: BTreeSet<String>,
     pub(crate) tags: BTreeSet<String>,
 }
 
-impl Schema {
+impl SelectNames {
     pub(crate) fn of(series: &[Series<'_>]) -> Self {
         let fields = series.iter().flat_map(|series| series.fields.keys().cloned()).collect();
         let tags = series.iter().flat_map(|series| series.keys().map(str::to_owned)).collect();

@@ -1,13 +1,13 @@
 //! Makes the rows of a series of an answer: joins columns by time, in order, and applies `LIMIT` and `OFFSET`. Reads
 //! nothing.
 
-use crate::aggregate::{Sample, of_points, of_rollups, samples_of};
+use crate::aggregate::{TimedValue, of_points, of_rollups, samples_of};
 use crate::ast::Fill;
-use crate::compile::{Query, Shown};
+use crate::compile::{CheckedSelect, Content};
 use crate::error::{QueryError, most_windows, too_many_windows};
 use crate::fill::{are_whole, filled, of_kind};
-use crate::function::{AggregateCall, Call, PointAggregate};
-use crate::group::{Group, Row};
+use crate::function::{AggregateCall, FunctionCall, PointAggregate};
+use crate::group::{PointGroup, PointRow};
 use crate::rows::OutRow;
 use crate::transform::transformed;
 use crate::value::Value;
@@ -29,9 +29,9 @@ pub(crate) struct Frame {
 ///
 /// The smallest or largest value may come from a rollup, which does not have its time. `instant` is this time.
 pub(crate) fn rows(
-    query: &Query,
+    query: &CheckedSelect,
     frame: &Frame,
-    group: &Group<'_>,
+    group: &PointGroup<'_>,
     instant: Option<i64>,
 ) -> Vec<OutRow> {
     let mut rows =
@@ -43,11 +43,10 @@ pub(crate) fn rows(
 }
 
 /// The points themselves as rows. A point that has no field of the columns is left out.
-fn raw(query: &Query, group: &Group<'_>) -> Vec<OutRow> {
-    let row = |row: &Row| {
+fn raw(query: &CheckedSelect, group: &PointGroup<'_>) -> Vec<OutRow> {
+    let row = |row: &PointRow| {
         let cells = query.columns.iter().map(|column| cell(&column.cell, &[], Some((group, row))));
-        let is_there =
-            |cell: &Shown| matches!(cell, Shown::Field(name) if group.field(row, name).is_some());
+        let is_there = |cell: &Content| matches!(cell, Content::Field(name) if group.field(row, name).is_some());
         let has_field = query.columns.iter().any(|column| column.cell.has(&is_there));
         has_field.then(|| OutRow { at: row.at, cells: cells.collect() })
     };
@@ -60,9 +59,9 @@ fn raw(query: &Query, group: &Group<'_>) -> Vec<OutRow> {
     query.rows.of(rows)
 }
 
-fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
-    let stream = |call: &Call| query.rows.of(samples(query, frame, group, call));
-    let streams: Vec<Vec<Sample>> = query.calls.iter().map(stream).collect();
+fn aggregated(query: &CheckedSelect, frame: &Frame, group: &PointGroup<'_>) -> Vec<OutRow> {
+    let stream = |call: &FunctionCall| query.rows.of(samples(query, frame, group, call));
+    let streams: Vec<Vec<TimedValue>> = query.calls.iter().map(stream).collect();
     let with_streams = query.calls.iter().zip(&streams);
     let mut lacking: Vec<_> =
         with_streams.map(|(call, stream)| lacking(query, call, stream)).collect();
@@ -98,16 +97,21 @@ fn aggregated(query: &Query, frame: &Frame, group: &Group<'_>) -> Vec<OutRow> {
 }
 
 /// The value of a call in rows before its first sample, which other calls have made.
-fn lacking(query: &Query, call: &Call, stream: &[Sample]) -> Option<Value> {
+fn lacking(query: &CheckedSelect, call: &FunctionCall, stream: &[TimedValue]) -> Option<Value> {
     let Fill::Number(number) = query.fill else { return None };
-    let is_count = matches!(call, Call::PointAggregate(call) if call.aggregate.is_count());
+    let is_count = matches!(call, FunctionCall::PointAggregate(call) if call.aggregate.is_count());
     Some(of_kind(number, is_count || are_whole(stream)))
 }
 
 /// The values of a call, in the order of the answer.
-fn samples(query: &Query, frame: &Frame, group: &Group<'_>, call: &Call) -> Vec<Sample> {
+fn samples(
+    query: &CheckedSelect,
+    frame: &Frame,
+    group: &PointGroup<'_>,
+    call: &FunctionCall,
+) -> Vec<TimedValue> {
     match call {
-        Call::PointAggregate(aggregate) => {
+        FunctionCall::PointAggregate(aggregate) => {
             let mut samples = windowed(query, frame, group, aggregate, frame.range);
             if query.interval.is_none() && !query.is_selector() {
                 // As in InfluxDB, the integral of a whole range has the time 0, the start of 1970.
@@ -118,7 +122,7 @@ fn samples(query: &Query, frame: &Frame, group: &Group<'_>, call: &Call) -> Vec<
             samples
         }
 
-        Call::OfWindows(transforms, aggregate) => {
+        FunctionCall::OfWindows(transforms, aggregate) => {
             let range = match query.interval {
                 Some(interval) => {
                     interval.widened(frame.range, call.looks_back(), query.is_descending)
@@ -131,7 +135,7 @@ fn samples(query: &Query, frame: &Frame, group: &Group<'_>, call: &Call) -> Vec<
             })
         }
 
-        Call::OfPoints(transform, field) => {
+        FunctionCall::OfPoints(transform, field) => {
             let mut samples = samples_of(group, field, frame.held(frame.range));
             if query.is_descending {
                 samples.reverse();
@@ -143,12 +147,12 @@ fn samples(query: &Query, frame: &Frame, group: &Group<'_>, call: &Call) -> Vec<
 
 /// The values of windows in the order of the answer. Windows without values are filled.
 fn windowed(
-    query: &Query,
+    query: &CheckedSelect,
     frame: &Frame,
-    group: &Group<'_>,
+    group: &PointGroup<'_>,
     call: &AggregateCall,
     range: InstantRange,
-) -> Vec<Sample> {
+) -> Vec<TimedValue> {
     let values = if group.pieces.is_empty() { of_points } else { of_rollups };
     let samples = values(group, call, query.interval, frame.held(range), query.is_descending);
     let Some(interval) = query.interval else { return samples };
@@ -176,7 +180,7 @@ pub(crate) struct Span {
 impl Frame {
     /// The bounds and windows of a query; `None` if its range is empty.
     pub(crate) fn of(
-        query: &Query,
+        query: &CheckedSelect,
         span: Span,
         is_of_rows: bool,
     ) -> Result<Option<Self>, QueryError> {
@@ -202,27 +206,31 @@ impl Frame {
     }
 }
 
-fn cell(of: &Shown, calls: &[Option<Value>], row: Option<(&Group<'_>, &Row)>) -> Option<Value> {
+fn cell(
+    of: &Content,
+    calls: &[Option<Value>],
+    row: Option<(&PointGroup<'_>, &PointRow)>,
+) -> Option<Value> {
     match of {
-        Shown::Call(place) => calls[*place].clone(),
-        Shown::Constant(value) => Some(value.clone()),
-        Shown::Nothing => None,
+        Content::Call(place) => calls[*place].clone(),
+        Content::Constant(value) => Some(value.clone()),
+        Content::Nothing => None,
 
-        Shown::Field(name) => {
+        Content::Field(name) => {
             let (group, row) = row?;
             group.field(row, name).cloned()
         }
-        Shown::Tag(name) => {
+        Content::Tag(name) => {
             let (group, row) = row?;
             let tag = group.tag(row, name);
             (!tag.is_empty()).then(|| Value::Text(tag.to_owned()))
         }
 
-        Shown::Math(math, arguments) => {
+        Content::Math(math, arguments) => {
             let arguments = arguments.iter().map(|argument| cell(argument, calls, row));
             math.value(&arguments.collect::<Vec<_>>())
         }
-        Shown::Computed(operator, sides) => {
+        Content::Computed(operator, sides) => {
             let [left, right] = &**sides;
             Value::computed(*operator, [&cell(left, calls, row)?, &cell(right, calls, row)?])
         }

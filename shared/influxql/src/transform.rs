@@ -1,6 +1,6 @@
 //! Computes differences, rates and sums of successive values. Aggregates nothing.
 
-use crate::aggregate::Sample;
+use crate::aggregate::TimedValue;
 use crate::function::Transform;
 use crate::value::{Value, float};
 
@@ -14,9 +14,9 @@ struct TimedNumber {
 /// Transforms values, given in the order of the answer. Missing values are skipped.
 pub(crate) fn transformed(
     transform: Transform,
-    samples: &[Sample],
+    samples: &[TimedValue],
     is_descending: bool,
-) -> Vec<Sample> {
+) -> Vec<TimedValue> {
     let values = samples.iter().filter_map(|sample| {
         let value = sample.value.as_ref()?;
         let is_whole = matches!(value, Value::Integer(_));
@@ -64,8 +64,8 @@ pub(crate) fn transformed(
     }
 }
 
-const fn computed(at: i64, value: Value) -> Sample {
-    Sample { at, value: Some(value), row: None }
+const fn computed(at: i64, value: Value) -> TimedValue {
+    TimedValue { at, value: Some(value), row: None }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "it is made of whole numbers")]
@@ -78,7 +78,7 @@ fn steps(
     values: impl Iterator<Item = TimedNumber>,
     step: impl Fn(&TimedNumber, &TimedNumber) -> Value,
     is_non_negative: bool,
-) -> Vec<Sample> {
+) -> Vec<TimedValue> {
     let mut samples = Vec::new();
     let mut before: Option<TimedNumber> = None;
     for next in values {

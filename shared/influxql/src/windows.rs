@@ -15,13 +15,13 @@ pub(crate) struct InstantRange {
 
 /// The windows of `time(length, offset)`; all times are nanoseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Interval {
+pub(crate) struct TimeWindows {
     pub(crate) length: i64,
     pub(crate) offset: i64,
     pub(crate) zone: Option<Zone>,
 }
 
-impl Interval {
+impl TimeWindows {
     /// The nanoseconds by which the zone's clock is ahead of UTC. Beyond 64 bits, the nearest 64-bit time counts.
     fn ahead(&self, at: i128) -> i128 {
         let second = within(at).div_euclid(SECOND);
@@ -161,9 +161,9 @@ mod tests {
         InstantRange { from, last }
     }
 
-    fn interval(length: i64, offset: i64, zone: &str) -> Interval {
+    fn interval(length: i64, offset: i64, zone: &str) -> TimeWindows {
         let zone = (!zone.is_empty()).then(|| zone.parse().expect("a zone"));
-        Interval { length, offset, zone }
+        TimeWindows { length, offset, zone }
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use alerts::{CounterEvent, Figure, MAX_AHEAD};
 use chrono::TimeDelta;
 use domain::{Device, Exact, Flag, Flags, MetricName, QuarterHour, TimeRange, Timestamp};
-use series::{DeviceQuestion, Event, Events, Grid, Horizon, Level, device_values, events};
+use series::{
+    CounterStep, CounterSteps, DeviceQuestion, Grid, Horizon, Level, device_values, events,
+};
 
 use crate::Result;
 use crate::judging::JudgingSession;
@@ -36,7 +38,7 @@ impl<S: Store> JudgingSession<'_, S> {
         // rollup on when the quarter has one: until then its readings are missing between the two of the step.
         let latest = now.saturating_add(MAX_AHEAD);
         let unfolded = self.first_unfolded(metric, device, day, horizon).await?;
-        let is_known = |step: &Event| {
+        let is_known = |step: &CounterStep| {
             step.timestamp <= latest && unfolded.is_none_or(|start| step.timestamp < start)
         };
         Ok(found.into_iter().filter(is_known).map(figure).collect())
@@ -70,7 +72,7 @@ impl<S: Store> JudgingSession<'_, S> {
         device: &Device,
         range: TimeRange,
         horizon: &Horizon,
-    ) -> Result<Events> {
+    ) -> Result<CounterSteps> {
         let grid = Grid::total(range);
         let question = DeviceQuestion::of(device, &grid, horizon, Level::Days, self.table.now);
         let metrics = std::slice::from_ref(metric);
@@ -78,7 +80,7 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-fn figure(step: Event) -> Figure {
+fn figure(step: CounterStep) -> Figure {
     let value = step.size.unwrap_or_else(Exact::zero);
     Figure { at: step.timestamp, value, is_beyond: true }
 }

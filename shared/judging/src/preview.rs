@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use domain::{
     CalendarUnit, Device, DeviceId, Exact, MetricName, MetricRule, RoomId, TimeRange, Timestamp,
 };
-use series::{Event, Grid, Horizon, Level, SeriesError};
+use series::{CounterStep, Grid, Horizon, Level, SeriesError};
 
 use crate::Result;
 use crate::demand;
@@ -188,7 +188,7 @@ impl<S: Store> JudgingSession<'_, S> {
             Watch::Counter { metric, events } => {
                 let PreviewQuestion { range, horizon, .. } = question;
                 let found = self.steps(metric, events, device, range, horizon).await?;
-                let until = |step: &Event| step.timestamp < range.to();
+                let until = |step: &CounterStep| step.timestamp < range.to();
                 let steps = found.events.into_iter().filter(until).map(|step| {
                     let at = step.timestamp;
                     Previewed { since: at, fired: at, ended: None, value: step.size }
@@ -249,8 +249,12 @@ impl<S: Store> JudgingSession<'_, S> {
 /// The episodes of a fold, and the time from which its state no longer depends on what was before the range.
 fn preview_of(past: Past<'_>, by_extremes: Vec<TimeRange>) -> (Preview, Option<Timestamp>) {
     let settled = past.settled();
-    let shown =
-        |alerts::Episode { since, fired, ended }| Previewed { since, fired, ended, value: None };
+    let shown = |alerts::FiredEpisode { since, fired, ended }| Previewed {
+        since,
+        fired,
+        ended,
+        value: None,
+    };
     let episodes = past.episodes().into_iter().map(shown).collect();
     (Preview { episodes, by_extremes, has_more: false }, settled)
 }

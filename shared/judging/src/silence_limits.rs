@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use alerts::{AlertSubject, Day, Watch, silence_limit};
+use alerts::{AlertSubject, DayCounts, Watch, silence_limit};
 use chrono::TimeDelta;
 use domain::{DeviceId, QuarterHour, TimeRange, Timestamp};
 use table::{StoreResult, StoredRollup};
@@ -113,8 +113,8 @@ fn limit_of(counts: &[u32]) -> TimeDelta {
     let usual = gaps.get(gaps.len().saturating_sub(1) / 2).copied().unwrap_or_default();
 
     let is_silent = |day: &&[u32]| gap(day) > usual.max(QUARTERS_OF_HOUR) * UNUSUAL;
-    let days: Vec<Day<'_>> =
-        days.iter().map(|day| Day { quarters: day, was_silent: is_silent(day) }).collect();
+    let days: Vec<DayCounts<'_>> =
+        days.iter().map(|day| DayCounts { quarters: day, was_silent: is_silent(day) }).collect();
     silence_limit(&hours, &days)
 }
 

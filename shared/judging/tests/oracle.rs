@@ -17,7 +17,7 @@ use judging::{
     JudgedSaved, Judging, JudgingReport, JudgingSession, MAX_FEW, PreviewQuestion, Previewed,
     Rules, Written,
 };
-use rollups::{Assumed, DeviceRules, Fold, Following, Retention, SeenRooms};
+use rollups::{Assumed, DeviceFolds, DeviceRules, Following, Retention, SeenRooms};
 use serde_json::{Value, json};
 use series::{MAX_DEVICES, RollupStateCache, SeriesError};
 use table::given::{self, invocation};
@@ -165,7 +165,7 @@ impl World {
         devices.retain(|device| groups.contains(&sweep_group(device.id())));
         for device in devices {
             let invocation = &invocation();
-            let fold = Fold {
+            let fold = DeviceFolds {
                 session: Session::new(&self.store, invocation, now),
                 device: &DeviceRules::of(&device),
                 seen: &seen,

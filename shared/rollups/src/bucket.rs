@@ -4,12 +4,12 @@ use domain::{Bucket, Rollup, TimeRange};
 use table::{StoreResult, StoredReading};
 
 use crate::bounds::Bounds;
-use crate::fold::{Fold, Store};
+use crate::fold::{DeviceFolds, Store};
 use crate::fresh::Fresh;
 use crate::retention::is_closing;
 use crate::seen_rooms::{named_by_readings, named_by_rollup};
 
-impl<S: Store> Fold<'_, S> {
+impl<S: Store> DeviceFolds<'_, S> {
     /// Folds a bucket from what is stored at this moment.
     ///
     /// For a day, the readings are read only if the quarters should have expired and are gone. Quarters that were put

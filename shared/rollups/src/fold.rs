@@ -22,7 +22,7 @@ impl<S: ReadStoredReadings + ReadRollups + PutRollups + NoteSeen> Store for S {}
 ///
 /// Repeated and concurrent folds give the same rollups, except for their versions.
 #[derive(Debug)]
-pub struct Fold<'a, S> {
+pub struct DeviceFolds<'a, S> {
     /// The table.
     pub session: Session<'a, S>,
     /// The device. After a change of a reading, the rules must be read again before the fold.
@@ -58,7 +58,7 @@ pub enum Folded {
 }
 
 /// The next step for a bucket, according to the stored rollup.
-pub(crate) enum Step {
+pub(crate) enum FoldStep {
     /// There is nothing to do; the result is known.
     Done(Folded),
     /// Flag the stored rollup as frozen.
@@ -72,7 +72,7 @@ const MAX_ATTEMPTS: u32 = 5;
 /// The longest pause before the second attempt. It doubles with each further attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
-impl<S: Store> Fold<'_, S> {
+impl<S: Store> DeviceFolds<'_, S> {
     /// Folds the readings of a quarter of an hour.
     pub async fn quarter(&self, quarter: QuarterHour, assumed: Assumed) -> StoreResult<Folded> {
         Ok(self.put_quarter(quarter, assumed).await?.0)
@@ -119,10 +119,10 @@ impl<S: Store> Fold<'_, S> {
             };
             let bounds = &bounds.at_least(known.as_ref());
             let (rollup, folded) = match self.step(bounds, known.as_ref()) {
-                Step::Done(folded) => return Ok((folded, None)),
-                Step::Freeze(frozen) => (*frozen, Folded::Frozen),
+                FoldStep::Done(folded) => return Ok((folded, None)),
+                FoldStep::Freeze(frozen) => (*frozen, Folded::Frozen),
                 // The source is read after the version, so a fold that reads the source later also puts later.
-                Step::Fold => {
+                FoldStep::Fold => {
                     let source = self.read(bounds).await?;
                     if known.as_ref().is_some_and(|known| self.is_losing(known, &source.rollup)) {
                         return Ok((Folded::Frozen, None));
@@ -149,21 +149,21 @@ impl<S: Store> Fold<'_, S> {
     }
 
     /// Decides the next step from the stored rollup.
-    pub(crate) fn step(&self, bounds: &Bounds, known: Option<&StoredRollup>) -> Step {
-        let Some(known) = known else { return Step::Fold };
+    pub(crate) fn step(&self, bounds: &Bounds, known: Option<&StoredRollup>) -> FoldStep {
+        let Some(known) = known else { return FoldStep::Fold };
         if known.settings > self.device.settings.number || self.device.indexing.is_older_than(known)
         {
-            return Step::Done(Folded::Outdated);
+            return FoldStep::Done(Folded::Outdated);
         }
 
         if !is_closing(known.raw_until, self.session.now) || bounds.continues(known) {
-            return Step::Fold;
+            return FoldStep::Fold;
         }
         if known.is_frozen || known.is_expired(self.session.now) {
-            return Step::Done(Folded::Frozen);
+            return FoldStep::Done(Folded::Frozen);
         }
 
-        Step::Freeze(Box::new(StoredRollup {
+        FoldStep::Freeze(Box::new(StoredRollup {
             version: known.version + 1,
             is_frozen: true,
             indexed: self.device.indexing.of(known.key.bucket, &known.rollup),

@@ -1,7 +1,7 @@
 //! Keeps the rollups in the table equal to their readings, for the rollup function and the command line. Knows no
 //! events and no order of work.
 //!
-//! [`Fold`] folds one bucket, or all quarters of a range. It reads the version of the stored rollup, then the readings,
+//! [`DeviceFolds`] folds one bucket, or all quarters of a range. It reads the version of the stored rollup, then the readings,
 //! and puts the fold if the version is still the same. Of two concurrent folds of a bucket, the fold with the older
 //! readings is refused and begins again. So when no fold is left, a rollup is the fold of its readings, provided that
 //! each change of a reading is followed by a fold.
@@ -26,7 +26,7 @@ mod tests;
 mod window;
 
 pub use device_rules::DeviceRules;
-pub use fold::{Assumed, Fold, Folded, Store};
+pub use fold::{Assumed, DeviceFolds, Folded, Store};
 pub use following::{Following, MARKED_AHEAD, is_late};
 pub use late::LateMarking;
 pub use retention::{Retention, is_closing};

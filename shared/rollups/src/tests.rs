@@ -16,7 +16,7 @@ use table::{
     StoreResult, StoredReading, StoredRollup,
 };
 
-use crate::{Assumed, DeviceRules, Fold, Folded, FoldedWindow, Retention, SeenRooms};
+use crate::{Assumed, DeviceFolds, DeviceRules, Folded, FoldedWindow, Retention, SeenRooms};
 
 struct Bench {
     store: MemoryDb,
@@ -52,13 +52,18 @@ impl Bench {
         Self { retention, ..Self::new() }
     }
 
-    fn fold(&self) -> Fold<'_, MemoryDb> {
+    fn fold(&self) -> DeviceFolds<'_, MemoryDb> {
         self.fold_on(&self.store)
     }
 
-    fn fold_on<'a, S>(&'a self, store: &'a S) -> Fold<'a, S> {
+    fn fold_on<'a, S>(&'a self, store: &'a S) -> DeviceFolds<'a, S> {
         let Self { device, seen, retention, .. } = self;
-        Fold { session: Session::new(store, &self.invocation, self.now), device, seen, retention }
+        DeviceFolds {
+            session: Session::new(store, &self.invocation, self.now),
+            device,
+            seen,
+            retention,
+        }
     }
 
     async fn write(&self, minute: i64, value: &str) {

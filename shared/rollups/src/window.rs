@@ -6,7 +6,7 @@ use domain::{QuarterHour, Rollup, TimeRange};
 use table::{StoreResult, StoredReading, StoredRollup, at_once};
 
 use crate::bounds::Bounds;
-use crate::fold::{Assumed, Fold, Folded, Step, Store};
+use crate::fold::{Assumed, DeviceFolds, FoldStep, Folded, Store};
 use crate::seen_rooms::named_by_readings;
 
 /// The result of folding the quarters of a range.
@@ -29,7 +29,7 @@ type Window = BTreeMap<QuarterHour, Stored>;
 /// The number of rollups of a window that are put concurrently.
 const PUT_CONCURRENCY: usize = 8;
 
-impl<S: Store> Fold<'_, S> {
+impl<S: Store> DeviceFolds<'_, S> {
     /// Folds every quarter that begins in a range and has readings. Also folds every quarter that has a rollup, unless
     /// all rollups are assumed absent. Needs two queries, so the range should be at most a day.
     ///
@@ -142,9 +142,9 @@ impl<S: Store> Fold<'_, S> {
     ) -> StoreResult<Option<(Folded, Option<Rollup>)>> {
         let bounds = Bounds::quarter(quarter);
         let (rollup, folded) = match self.step(&bounds, known) {
-            Step::Done(folded) => return Ok(Some((folded, None))),
-            Step::Freeze(frozen) => (*frozen, Folded::Frozen),
-            Step::Fold => {
+            FoldStep::Done(folded) => return Ok(Some((folded, None))),
+            FoldStep::Freeze(frozen) => (*frozen, Folded::Frozen),
+            FoldStep::Fold => {
                 let source = self.of_readings(readings);
                 match self.next(&bounds, known, source) {
                     Ok(rollup) => (rollup, Folded::Stored),

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use crate::auth::Auth;
 use crate::telemetry::WideEvent;
-use api::endpoints::{Access, Place};
+use api::endpoints::{Access, PathPlace};
 use api::{Problem, ProblemKind, Request, Secret};
 use domain::{HomeId, RoomId, Scope, Token, TokenHash, ViewScope, WriteScope, check_token};
 use table::{BoundedMemory, FindToken, Session};
@@ -26,14 +26,14 @@ const VIEW_IN_ADDRESS: &str = "A view token is not taken in an address, which lo
 
 /// The access that a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked<'a> {
+pub struct NeededAccess<'a> {
     /// The access of the endpoint, which decides which tokens permit the request.
     pub access: Access,
     /// The room or home, if the request only reads this room or home.
-    pub place: Option<Place<'a>>,
+    pub place: Option<PathPlace<'a>>,
 }
 
-impl From<Access> for Asked<'_> {
+impl From<Access> for NeededAccess<'_> {
     fn from(access: Access) -> Self {
         Self { access, place: None }
     }
@@ -71,7 +71,7 @@ impl Authenticator {
     pub async fn authorize(
         &self,
         request: &Request,
-        asked: Asked<'_>,
+        asked: NeededAccess<'_>,
         session: Session<'_, impl FindToken>,
         log: &mut WideEvent,
     ) -> Result<Grant, Problem> {
@@ -190,8 +190,8 @@ impl Grant {
     }
 
     /// Refuses a request that the permissions do not cover.
-    pub fn check<'a>(&self, asked: impl Into<Asked<'a>>) -> Result<(), Problem> {
-        let Asked { access, place } = asked.into();
+    pub fn check<'a>(&self, asked: impl Into<NeededAccess<'a>>) -> Result<(), Problem> {
+        let NeededAccess { access, place } = asked.into();
         match (access, &self.scope) {
             (Access::Public | Access::Formed, _) => Ok(()),
             // Nothing else decides what a view token permits: answers are not filtered.
@@ -229,10 +229,10 @@ impl Grant {
 }
 
 /// Whether the scope of a view token lists the room or the home.
-fn shows(view: &ViewScope, place: Place<'_>) -> bool {
+fn shows(view: &ViewScope, place: PathPlace<'_>) -> bool {
     match place {
-        Place::Room(id) => id.parse().is_ok_and(|id: RoomId| view.rooms.contains(&id)),
-        Place::Home(id) => id.parse().is_ok_and(|id: HomeId| view.homes.contains(&id)),
+        PathPlace::Room(id) => id.parse().is_ok_and(|id: RoomId| view.rooms.contains(&id)),
+        PathPlace::Home(id) => id.parse().is_ok_and(|id: HomeId| view.homes.contains(&id)),
     }
 }
 
@@ -282,18 +282,18 @@ mod tests {
     fn a_view_token_permits_looks_at_its_own_rooms_and_homes_and_nothing_else() {
         let view = ViewScope { rooms: [room("hall")].into(), homes: [home("villa")].into() };
         let grant = Grant { scope: Some(Scope::View(view)), ..Grant::all() };
-        let permits = |access, place| grant.check(Asked { access, place }).is_ok();
+        let permits = |access, place| grant.check(NeededAccess { access, place }).is_ok();
         for (place, permitted) in [
             (None, false),
-            (Some(Place::Room("hall")), true),
-            (Some(Place::Home("villa")), true),
-            (Some(Place::Room("villa")), false),
-            (Some(Place::Home("hall")), false),
-            (Some(Place::Room("hal")), false),
-            (Some(Place::Room("hall2")), false),
-            (Some(Place::Room("hall/../attic")), false),
-            (Some(Place::Room("HALL")), false),
-            (Some(Place::Room("")), false),
+            (Some(PathPlace::Room("hall")), true),
+            (Some(PathPlace::Home("villa")), true),
+            (Some(PathPlace::Room("villa")), false),
+            (Some(PathPlace::Home("hall")), false),
+            (Some(PathPlace::Room("hal")), false),
+            (Some(PathPlace::Room("hall2")), false),
+            (Some(PathPlace::Room("hall/../attic")), false),
+            (Some(PathPlace::Room("HALL")), false),
+            (Some(PathPlace::Room("")), false),
         ] {
             assert_eq!(permits(Access::Read, place), permitted, "{place:?}");
             for access in [Access::Any, Access::Write, Access::Address, Access::Admin] {

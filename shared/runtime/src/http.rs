@@ -6,7 +6,7 @@ use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpR
 use table::{FindToken, Invocation, Session};
 
 use crate::auth::Auth;
-use crate::authentication::{Asked, Authenticator, Grant};
+use crate::authentication::{Authenticator, Grant, NeededAccess};
 use crate::clock::{Clock, Deadline};
 use crate::config::MaxUnits;
 use crate::telemetry::{Telemetry, WideEvent};
@@ -136,7 +136,7 @@ impl<C: Clock> HttpFunction<C> {
             if access == Access::Formed {
                 self.authenticator.check_form(request)?;
             }
-            let asked = Asked { access, place: endpoint.looks_at(&id) };
+            let asked = NeededAccess { access, place: endpoint.looks_at(&id) };
             let grant = self.authenticator.authorize(request, asked, session, log).await?;
             let params = Params::of(request, endpoint)?;
             handler.answer(Call { endpoint, id, params, grant, request, session, log }).await

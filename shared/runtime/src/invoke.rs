@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
-use aws::{Call, Reply, Service, ServiceConfig};
+use aws::{Reply, Service, ServiceCall, ServiceConfig};
 use chrono::DateTime;
 
 use crate::clock::{Clock, Deadline};
@@ -70,7 +70,7 @@ impl<C: Clock> LambdaFunction<C> {
             return Err("there is no such function here".to_owned());
         };
         let now = DateTime::from_timestamp_millis(self.clock.now().as_millis()).unwrap_or_default();
-        let call = Call {
+        let call = ServiceCall {
             path,
             headers: &[("content-type", "application/json"), ("x-amz-invocation-type", kind)],
             body: event,

@@ -127,7 +127,7 @@ pub struct StreamFunction<Q, C> {
 }
 
 /// A batch with decoded records.
-struct Batch<T> {
+struct DecodedBatch<T> {
     changes: Vec<Recorded<T>>,
     poison: Vec<Poison>,
     skipped: usize,
@@ -215,7 +215,7 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
 async fn decoded<T>(
     event: Event,
     decode: impl Fn(EventRecord) -> Result<Option<T>, ItemError>,
-) -> Batch<T> {
+) -> DecodedBatch<T> {
     let (mut changes, mut poison, mut skipped) = (Vec::new(), Vec::new(), 0);
     let mut sequence_numbers = Vec::with_capacity(event.records.len());
     for (position, mut record) in event.records.into_iter().enumerate() {
@@ -237,5 +237,5 @@ async fn decoded<T>(
         poison.push(Poison { letter, first_record: position });
     }
 
-    Batch { changes, poison, skipped, sequence_numbers }
+    DecodedBatch { changes, poison, skipped, sequence_numbers }
 }

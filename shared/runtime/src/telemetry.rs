@@ -75,8 +75,8 @@ impl Telemetry {
 #[derive(Debug)]
 pub struct WideEvent {
     fields: Map<String, Value>,
-    metrics: Vec<Metric>,
-    level: Level,
+    metrics: Vec<MetricField>,
+    level: LogLevel,
     /// Whether the client was refused or the work failed. Such an event is always logged.
     has_failed: bool,
     is_throttled: bool,
@@ -85,7 +85,7 @@ pub struct WideEvent {
 
 /// A field that is a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Metric {
+struct MetricField {
     name: &'static str,
     unit: &'static str,
     /// Whether the metric belongs to the stack, not to one function.
@@ -93,7 +93,7 @@ struct Metric {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Level {
+enum LogLevel {
     Info,
     Warn,
     Error,
@@ -105,7 +105,7 @@ impl WideEvent {
         let mut event = Self {
             fields: Map::new(),
             metrics: Vec::new(),
-            level: Level::Info,
+            level: LogLevel::Info,
             has_failed: false,
             is_throttled: false,
             started: Stopwatch::start(),
@@ -141,7 +141,7 @@ impl WideEvent {
         unit: &'static str,
         is_of_stack: bool,
     ) {
-        let metric = Metric { name, unit, is_of_stack };
+        let metric = MetricField { name, unit, is_of_stack };
         if !self.metrics.contains(&metric) {
             self.metrics.push(metric);
         }
@@ -150,7 +150,7 @@ impl WideEvent {
 
     /// Logs an error that did not make the invocation fail.
     pub fn warn(&mut self, what: &str, error: &dyn std::error::Error) {
-        self.level = self.level.max(Level::Warn);
+        self.level = self.level.max(LogLevel::Warn);
         self.set(what, chain(error));
     }
 
@@ -159,14 +159,14 @@ impl WideEvent {
     pub fn warn_all(&mut self, what: &str, failures: impl IntoIterator<Item = String>) {
         let named: Vec<String> = failures.into_iter().take(MAX_NAMED).collect();
         if !named.is_empty() {
-            self.level = self.level.max(Level::Warn);
+            self.level = self.level.max(LogLevel::Warn);
             self.set(what, named.join("; "));
         }
     }
 
     /// Logs an error that a person must look at.
     pub fn error(&mut self, what: &str, error: &(dyn std::error::Error + 'static)) {
-        self.level = Level::Error;
+        self.level = LogLevel::Error;
         self.is_throttled |= matches!(error.downcast_ref(), Some(StoreError::Throttled(_)));
         self.set(what, chain(error));
     }
@@ -201,7 +201,7 @@ impl WideEvent {
         metrics
             .retain(|metric| metric.unit != "Count" || fields.get(metric.name) != Some(&json!(0)));
 
-        let is_success = self.level == Level::Info && !self.has_failed;
+        let is_success = self.level == LogLevel::Info && !self.has_failed;
         let now = clock.now();
         if is_success && !telemetry.is_turn() {
             self.keep_counts();
@@ -212,9 +212,9 @@ impl WideEvent {
             self.set("table.read_units", invocation.read_units());
             self.set("table.write_units", invocation.write_units());
             let level = match self.level {
-                Level::Info => "INFO",
-                Level::Warn => "WARN",
-                Level::Error => "ERROR",
+                LogLevel::Info => "INFO",
+                LogLevel::Warn => "WARN",
+                LogLevel::Error => "ERROR",
             };
             self.set("timestamp", now.to_string());
             self.set("level", level);

@@ -11,7 +11,7 @@ pub use crate::not_sent::NotSent;
 /// The message contains no values, so it stays correct however late and often it arrives. As JSON:
 /// `{"device":"remo-e","quarter":"2026-01-11T16:00:00.000Z"}`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "Body", into = "Body")]
+#[serde(try_from = "WorkMessage", into = "WorkMessage")]
 pub struct FoldRequest {
     /// The device.
     pub device: DeviceId,
@@ -34,7 +34,7 @@ pub trait WorkQueue: Send + Sync {
 /// The JSON form of a message.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Body {
+struct WorkMessage {
     device: String,
     quarter: String,
 }
@@ -50,10 +50,10 @@ enum BodyError {
     QuarterHour(Timestamp),
 }
 
-impl TryFrom<Body> for FoldRequest {
+impl TryFrom<WorkMessage> for FoldRequest {
     type Error = BodyError;
 
-    fn try_from(Body { device, quarter }: Body) -> Result<Self, BodyError> {
+    fn try_from(WorkMessage { device, quarter }: WorkMessage) -> Result<Self, BodyError> {
         let start = Timestamp::parse_absolute(&quarter).map_err(BodyError::Timestamp)?;
         Ok(Self {
             device: device.parse().map_err(BodyError::Device)?,
@@ -62,7 +62,7 @@ impl TryFrom<Body> for FoldRequest {
     }
 }
 
-impl From<FoldRequest> for Body {
+impl From<FoldRequest> for WorkMessage {
     fn from(request: FoldRequest) -> Self {
         let FoldRequest { device, quarter } = request;
         Self { device: device.to_string(), quarter: quarter.start().to_string() }

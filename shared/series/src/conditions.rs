@@ -21,7 +21,7 @@ use crate::gather::DeviceQuestion;
 use crate::grid::uncovered;
 use crate::left_out::DEVICE_CONCURRENCY;
 use crate::ports::{ConditionsStore, Store};
-use indexed::Indexed;
+use indexed::IndexedPart;
 use matching::Matching;
 
 pub use plan::{Explanation, IndexPlan};
@@ -116,7 +116,7 @@ async fn by_index(
         if !has_oldest(session, question, range).await? {
             return Ok(Err(format!("rollups of {} have expired", question.device.id())));
         }
-        indexed.push(Indexed { question, range });
+        indexed.push(IndexedPart { question, range });
     }
 
     // The reads up to here are a part of the index's cost.

@@ -22,8 +22,8 @@ const MAX_SEARCHES: usize = 500;
 
 /// One notable step of a counter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Event {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Event"))]
+pub struct CounterStep {
     /// The timestamp of the reading that ends the step. If the readings have expired, the start of their bucket.
     pub timestamp: Timestamp,
     /// The device.
@@ -70,14 +70,14 @@ pub struct Value {
 
 /// Events in order, and whether there are more.
 #[derive(Debug, Default)]
-pub struct Events {
+pub struct CounterSteps {
     /// The events, sorted by timestamp.
-    pub events: Vec<Event>,
+    pub events: Vec<CounterStep>,
     /// Whether there are more events than the answer holds.
     pub has_more: bool,
 }
 
-impl Events {
+impl CounterSteps {
     /// Adds the events of another counter; keeps the first 1,000.
     pub fn append(&mut self, more: Self) {
         self.events.extend(more.events);
@@ -94,19 +94,19 @@ pub async fn events(
     question: &DeviceQuestion<'_>,
     names: &[MetricName],
     wanted: Flags,
-) -> Result<Events, SeriesError> {
+) -> Result<CounterSteps, SeriesError> {
     let counters = question.device.metrics().iter().filter(|(name, _)| names.contains(name));
     let counters = counters.map(|(name, info)| (name.clone(), MetricRule::of(info)));
     let counters: std::collections::BTreeMap<_, _> =
         counters.filter(|(_, rule)| matches!(rule, MetricRule::Counter(_))).collect();
     if counters.is_empty() {
-        return Ok(Events::default());
+        return Ok(CounterSteps::default());
     }
 
     let gathered = gather_with_day_before(session, question).await?;
     let beside = neighbours(session, question, &counters, gathered.day_before.as_ref()).await?;
 
-    let mut found = Events::default();
+    let mut found = CounterSteps::default();
     for (name, rule) in &counters {
         let beside = beside.values.get(name).cloned().unwrap_or_default();
         let mut search =
@@ -116,7 +116,7 @@ pub async fn events(
             search.step(question.device, &last, &after);
         }
         let has_more = search.searches > MAX_SEARCHES;
-        found.append(Events { events: search.found, has_more });
+        found.append(CounterSteps { events: search.found, has_more });
     }
     Ok(found)
 }
@@ -127,7 +127,7 @@ struct EventSearch<'a, S> {
     name: &'a MetricName,
     rule: &'a MetricRule,
     wanted: Flags,
-    found: Vec<Event>,
+    found: Vec<CounterStep>,
     searches: usize,
 }
 
@@ -215,7 +215,7 @@ impl<S: Store> EventSearch<'_, S> {
         let Some(flag) = flag else { return };
         let value =
             |sample: &Sample| Some(Value { timestamp: sample.at, value: sample.value.clone() });
-        self.found.push(Event {
+        self.found.push(CounterStep {
             amount: Some(step.amount),
             size: Some(&Exact::from(&to.value) - &Exact::from(&from.value)),
             amount_if_wrapped: rule.if_wrapped(from, to).filter(|_| flag == Flag::Ambiguous),
@@ -230,12 +230,12 @@ impl<S: Store> EventSearch<'_, S> {
     /// Adds an event for a whole bucket, because its steps cannot be found any more.
     fn bucket(&mut self, device: &Device, range: TimeRange, flags: Flags) {
         let event = self.event(device, range.from(), flags.iter().collect());
-        self.found.push(Event { until: Some(range.to()), ..event });
+        self.found.push(CounterStep { until: Some(range.to()), ..event });
     }
 
     /// An event with only these fields set.
-    fn event(&self, device: &Device, timestamp: Timestamp, events: Vec<Flag>) -> Event {
-        Event {
+    fn event(&self, device: &Device, timestamp: Timestamp, events: Vec<Flag>) -> CounterStep {
+        CounterStep {
             timestamp,
             device_id: device.id().clone(),
             metric: self.name.clone(),

@@ -35,7 +35,7 @@ pub use density::{Cost, Densities};
 pub use device::{DeviceValues, MetricValues, device_values};
 pub use energy::{Amount, EnergyDevice, RowEnergy, sum};
 pub use error::SeriesError;
-pub use events::{Event, Events, Value, events};
+pub use events::{CounterStep, CounterSteps, Value, events};
 pub use gather::{
     DeviceQuestion, DeviceRollups, Level, MAX_READ, MAX_ROLLUPS, RollupPiece, gather, readings,
 };
@@ -49,4 +49,4 @@ pub use ports::{ConditionsStore, Store};
 pub use presence::{Presence, presences};
 pub use unfolded::{RollupLag, UnfoldedChanges};
 pub use values::RowValues;
-pub use verdicts::Step;
+pub use verdicts::VerdictStep;

@@ -47,7 +47,7 @@ pub(crate) async fn neighbours(
     day_before: Option<&StoredRollup>,
 ) -> Result<RangeNeighbours, SeriesError> {
     let range = question.grid.range();
-    let mut before = Search {
+    let mut before = NeighbourSearch {
         session,
         question,
         order: Order::Descending,
@@ -71,7 +71,7 @@ pub(crate) async fn neighbours(
         MetricRule::Power(_) => range.to() > question.now,
         MetricRule::Gauge => false,
     };
-    let mut after = Search {
+    let mut after = NeighbourSearch {
         order: Order::Ascending,
         at: range.to(),
         missing: rules.iter().filter(|(_, rule)| has_after(rule)).collect(),
@@ -94,7 +94,7 @@ pub(crate) async fn neighbours(
 }
 
 /// A search in one direction: back in time if the order is descending.
-struct Search<'a, S> {
+struct NeighbourSearch<'a, S> {
     session: Session<'a, S>,
     question: &'a DeviceQuestion<'a>,
     order: Order,
@@ -116,7 +116,7 @@ struct Stretch {
     far: Timestamp,
 }
 
-impl<S: Store> Search<'_, S> {
+impl<S: Store> NeighbourSearch<'_, S> {
     /// Searches outwards from the edge of the range. A value at the edge counts only in a forward search. Returns how
     /// far the search came if it used rollups, else the edge.
     async fn run(&mut self) -> Result<Timestamp, SeriesError> {

@@ -16,7 +16,7 @@ use crate::ports::Store;
 
 /// A step of a counter, identified by the reading that ends it.
 #[derive(Debug)]
-pub struct Step<'a> {
+pub struct VerdictStep<'a> {
     /// The device, with the settings by which the step counts.
     pub device: &'a Device,
     /// The counter.
@@ -29,7 +29,7 @@ pub struct Step<'a> {
     pub horizon: &'a Horizon,
 }
 
-impl Step<'_> {
+impl VerdictStep<'_> {
     /// Why a verdict on the step changes nothing; `None` if it changes something.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use domain::{
 use dynamodb::DynamoStore;
 use fastrand::Rng;
 use local::{Options, System};
-use rollups::{Assumed, DeviceRules, Fold};
+use rollups::{Assumed, DeviceFolds, DeviceRules};
 use runtime::clock::SystemClock;
 use table::given::{self, invocation};
 use table::layout::Layout;
@@ -154,7 +154,7 @@ impl House {
             let device = &DeviceRules::of(&device).indexed(&indexing);
             let invocation = invocation();
             let session = Session::new(&self.store, &invocation, SystemClock.now());
-            let fold = Fold { session, device, seen: &seen, retention: &retention };
+            let fold = DeviceFolds { session, device, seen: &seen, retention: &retention };
             let all = always();
             let quarters = fold.quarters_of(all, Assumed::Nothing).await.unwrap().folded;
             let dates: BTreeSet<_> = quarters.iter().map(|it| zone.date(it.start())).collect();

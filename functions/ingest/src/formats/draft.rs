@@ -12,13 +12,13 @@ use domain::{
 };
 
 /// One entry of a request: a draft, or the reason for its refusal.
-pub(crate) type Entry = Result<Draft, Refusal>;
+pub(crate) type Entry = Result<SentReading, Refusal>;
 
 /// A reading as it was sent.
 ///
 /// The device is separate: the sender's permission for it is checked before anything else in the entry.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct SentReading {
     /// The device, if the entry names one.
     pub(crate) device: Option<DeviceId>,
     /// The rest of the entry, or the reason why it cannot be read.

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use api::json::{Kind, Members, WrongKind, number, string};
+use api::json::{JsonKind, Members, WrongKind, number, string};
 use api::{ABOUT, AboutBody, MAX_READINGS, Problem, ProblemKind};
 use domain::{About, Decimal, DeviceId, MAX_FIELDS, MetricName, RoomId, Timestamp};
 use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::formats::draft::{Content, Draft, Entry, Fault, Refusal};
+use crate::formats::draft::{Content, Entry, Fault, Refusal, SentReading};
 
 /// The largest number of members of a reading: the metrics, `device_id`, `timestamp`, `room` and `about`.
 const MAX_MEMBERS: usize = MAX_FIELDS + 4;
@@ -148,7 +148,7 @@ pub(crate) fn entry(text: &str) -> Entry {
 fn draft(mut members: Members<'_>) -> Entry {
     let device = members.take_non_null("device_id").map(device_id).transpose();
     let device = device.map_err(|fault| Refusal::of("device_id", fault))?;
-    Ok(Draft { device, content: content(members) })
+    Ok(SentReading { device, content: content(members) })
 }
 
 fn content(mut members: Members<'_>) -> Result<Content, Refusal> {
@@ -159,7 +159,7 @@ fn content(mut members: Members<'_>) -> Result<Content, Refusal> {
     let mut metrics = BTreeMap::new();
     let mut about = About::default();
     for (name, value) in members {
-        if name == ABOUT && Kind::of(value) == Kind::Object {
+        if name == ABOUT && JsonKind::of(value) == JsonKind::Object {
             let said = AboutBody::read(value).map_err(|why| Refusal::within(ABOUT, why))?;
             about = said.into();
             continue;
@@ -182,9 +182,9 @@ fn room_id(value: &RawValue) -> Result<RoomId, Fault> {
 }
 
 fn timestamp(value: &RawValue) -> Result<Timestamp, Fault> {
-    match Kind::of(value) {
-        Kind::String => Ok(Timestamp::parse_absolute(&string(value)?)?),
-        Kind::Number => Ok(Timestamp::parse_absolute(value.get())?),
+    match JsonKind::of(value) {
+        JsonKind::String => Ok(Timestamp::parse_absolute(&string(value)?)?),
+        JsonKind::Number => Ok(Timestamp::parse_absolute(value.get())?),
         _ => Err(WrongKind::of(value, "a string or a number").into()),
     }
 }
@@ -223,14 +223,14 @@ mod tests {
     use runtime::clock::Stopwatch;
 
     use super::*;
-    use crate::formats::Format;
+    use crate::formats::ReadingFormat;
     use crate::intake::sender::Sender;
     use crate::intake::times::Times;
     use crate::readings::place_all;
     use crate::settings::Settings;
 
     fn shape(body: &str, content_type: &str) -> Result<Vec<bool>, (u16, String)> {
-        Format::of(content_type)
+        ReadingFormat::of(content_type)
             .read(body.as_bytes())
             .map(|entries| entries.iter().map(Result::is_ok).collect())
             .map_err(|problem| (problem.kind.status(), problem.detail))
@@ -350,7 +350,7 @@ mod tests {
         for shape in shapes {
             let watch = Stopwatch::start();
             for content_type in ["", "application/x-ndjson"] {
-                let entries = Format::of(content_type).read(shape.as_bytes());
+                let entries = ReadingFormat::of(content_type).read(shape.as_bytes());
                 let entries = entries.unwrap_or_default();
                 let all = place_all(entries, &Sender::Anyone, &times);
                 let taken = all.timed.readings.len() + all.arrivals.readings.len();

@@ -1,8 +1,8 @@
 //! Properties of line protocol that hold for any bytes, for the property tests and for the fuzz target, which compiles
 //! this file too. Compares with no other parser.
 
-use super::line_protocol::mapping::{self, Rules};
-use super::line_protocol::{Line, LineError, Numbered, lines};
+use super::line_protocol::mapping::{self, MappingRules};
+use super::line_protocol::{LineError, Numbered, ProtocolLine, lines};
 
 /// A valid line, without strings.
 const GOOD: &[u8] = b"m,t=a v=1i 5";
@@ -35,13 +35,13 @@ fn are_in_their_places(body: &[u8], read: &[Numbered<'_>]) {
     }
 }
 
-fn stands_alone(text: &[u8], line: &Line<'_>) {
+fn stands_alone(text: &[u8], line: &ProtocolLine<'_>) {
     let alone: Vec<_> = lines(text).map(|line| line.line).collect();
     assert_eq!(alone, [Ok(line.clone())]);
 }
 
-fn is_mapped(line: &Line<'_>) {
-    let Ok(mapped) = mapping::map(line, &Rules::default()) else { return };
+fn is_mapped(line: &ProtocolLine<'_>) {
+    let Ok(mapped) = mapping::map(line, &MappingRules::default()) else { return };
     assert!(mapped.points.len() <= 2);
     for point in &mapped.points {
         assert!(!point.metrics.is_empty());

@@ -9,7 +9,7 @@ mod precision;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use line::{Line, LineError, Value};
+pub(crate) use line::{LineError, LineValue, ProtocolLine};
 pub(crate) use precision::Precision;
 
 use line::Text;
@@ -25,7 +25,7 @@ pub(crate) struct Numbered<'a> {
     pub(crate) number: usize,
     /// The line as it was sent, without its end.
     pub(crate) text: &'a [u8],
-    pub(crate) line: Result<Line<'a>, LineError>,
+    pub(crate) line: Result<ProtocolLine<'a>, LineError>,
 }
 
 /// The lines of a body that are neither blank nor a comment.

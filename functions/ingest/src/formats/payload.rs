@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::endpoints::Operation;
-use api::json::Kind;
+use api::json::JsonKind;
 use domain::{Decimal, MAX_METRICS, MetricName, Timestamp};
 use serde_json::value::{RawValue, Value};
 
@@ -343,16 +343,16 @@ pub(crate) fn tree_of_any_numbers(json: &[u8]) -> Option<Value> {
 
 fn branch(raw: &RawValue, depth: usize) -> Option<Value> {
     let (text, depth) = (raw.get(), depth.checked_sub(1)?);
-    match Kind::of(raw) {
-        Kind::Array => {
+    match JsonKind::of(raw) {
+        JsonKind::Array => {
             let elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
             elements.into_iter().map(|element| branch(element, depth)).collect()
         }
-        Kind::Object => {
+        JsonKind::Object => {
             let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
             members.into_iter().map(|(name, it)| Some((name, branch(it, depth)?))).collect()
         }
-        Kind::Number => Some(serde_json::from_str(text).unwrap_or_else(|_| text.into())),
+        JsonKind::Number => Some(serde_json::from_str(text).unwrap_or_else(|_| text.into())),
         _ => serde_json::from_str(text).ok(),
     }
 }

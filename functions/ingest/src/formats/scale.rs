@@ -1,7 +1,7 @@
 //! Converts values of payloads to values of metrics: numbers in another unit, words that stand for states. Knows no
 //! key.
 
-use api::json::{Kind, WrongKind};
+use api::json::{JsonKind, WrongKind};
 use domain::Decimal;
 use serde_json::Value;
 
@@ -90,9 +90,9 @@ impl Scale {
             Value::String(text) => text.trim().to_owned(),
             Value::Bool(state) if matches!(self, Self::Words(_)) => state.to_string(),
             Value::Bool(_) if matches!(self, Self::IfNumber) => return Ok(Scaled::UnknownWord),
-            Value::Bool(_) => return Err(not_a_number(Kind::Boolean)),
-            Value::Array(_) => return Err(not_a_number(Kind::Array)),
-            Value::Object(_) => return Err(not_a_number(Kind::Object)),
+            Value::Bool(_) => return Err(not_a_number(JsonKind::Boolean)),
+            Value::Array(_) => return Err(not_a_number(JsonKind::Array)),
+            Value::Object(_) => return Err(not_a_number(JsonKind::Object)),
         };
 
         Ok(Scaled::Value(match self {
@@ -123,7 +123,7 @@ impl Scale {
     }
 }
 
-const fn not_a_number(found: Kind) -> Fault {
+const fn not_a_number(found: JsonKind) -> Fault {
     Fault::WrongKind(WrongKind { expected: "a number", found })
 }
 

@@ -9,8 +9,8 @@ use domain::{DeviceId, IdError, Label, RoomId, Timestamp};
 use runtime::authentication::Grant;
 use sha2::{Digest as _, Sha256};
 
-use crate::event::{FetchedMessage, Message, TopicMessage};
-use crate::formats::{Format, MAX_PAYLOAD, PayloadReader};
+use crate::event::{FetchedMessage, MqttMessage, TopicMessage};
+use crate::formats::{MAX_PAYLOAD, PayloadReader, ReadingFormat};
 use crate::intake::sender::Sender;
 use crate::intake::topic::{self, Topic};
 
@@ -21,7 +21,7 @@ pub(crate) const MAX_FETCHED: usize = 512 << 10;
 #[derive(Debug)]
 pub(crate) struct Submission<'a> {
     pub(crate) sender: Sender<'a>,
-    pub(crate) format: Format,
+    pub(crate) format: ReadingFormat,
     /// The body, decompressed. Its size is within the limits.
     pub(crate) body: Cow<'a, [u8]>,
     /// The largest payload of a device's own format, in bytes. The limit is checked when the payload is read.
@@ -79,8 +79,8 @@ impl<'a> Submission<'a> {
         Ok(Self {
             sender: Sender::of(grant),
             format: match payload {
-                Some(payload) => Format::Payload(payload),
-                None => Format::of(request.header("content-type").unwrap_or_default()),
+                Some(payload) => ReadingFormat::Payload(payload),
+                None => ReadingFormat::of(request.header("content-type").unwrap_or_default()),
             },
             body: match payload {
                 Some(payload) if payload.is_address() => request.raw_query.as_bytes().into(),
@@ -107,12 +107,12 @@ impl<'a> Submission<'a> {
     }
 
     /// The submission of an MQTT message in JSON, for which the rule of IoT Core names the device.
-    pub(crate) fn of_message(message: &'a Message) -> Result<Self, Problem> {
+    pub(crate) fn of_message(message: &'a MqttMessage) -> Result<Self, Problem> {
         let device: Result<DeviceId, _> = message.device_id.parse();
         let device = device.map_err(|why| Problem::field("device_id", why.to_string()))?;
         Ok(Self {
             sender: Sender::Topic(device),
-            format: Format::Json,
+            format: ReadingFormat::Json,
             body: inflate(&message.payload)?,
             max_payload: MAX_PAYLOAD,
             arrived: arrival(message.timestamp)?,
@@ -131,7 +131,7 @@ impl<'a> Submission<'a> {
         };
         Ok(Some(Self {
             sender: Sender::Topic(device.clone()),
-            format: Format::Payload(reader),
+            format: ReadingFormat::Payload(reader),
             body: inflate(&message.payload)?,
             max_payload: MAX_PAYLOAD,
             arrived: arrival(message.timestamp)?,
@@ -147,7 +147,7 @@ impl<'a> Submission<'a> {
         let FetchedMessage { of, run, .. } = message;
         Ok(Self {
             sender: Sender::Fetching(message.device.as_ref()),
-            format: Format::of_fetched(&message.format)?,
+            format: ReadingFormat::of_fetched(&message.format)?,
             body: message.payload.as_slice().into(),
             max_payload: MAX_FETCHED,
             arrived: arrival(message.timestamp)?,

@@ -7,7 +7,7 @@ use domain::{DeviceId, Reading, Timestamp, Zone};
 use table::ReadingKey;
 
 use crate::formats::draft::{Content, Entry, Fault, Refusal};
-use crate::formats::{Format, json};
+use crate::formats::{ReadingFormat, json};
 use crate::intake::sender::Sender;
 use crate::intake::submission::Submission;
 use crate::intake::times::Times;
@@ -32,7 +32,7 @@ pub(crate) fn assemble(
 ) -> Result<Assembled, Problem> {
     let Submission { sender, format, body, arrived, hints: address, fetched, .. } = submission;
     let Drafts { mut entries, wrong_clocks, ignored } = match format {
-        Format::Payload(reader) => {
+        ReadingFormat::Payload(reader) => {
             let payloads = reader.read(body, submission.max_payload, *arrived)?;
             drafts(payloads, address, sender, *arrived, zone)?
         }

@@ -11,8 +11,8 @@ use domain::{Decimal, DeviceId, MAX_FIELDS, MetricName, Reading, RoomId, Timesta
 use table::ReadingKey;
 
 use crate::formats::draft::Fault;
-use crate::formats::line_protocol::mapping::{self, MappedMetric, MappingError, Rules};
-use crate::formats::line_protocol::{Line, LineError, Numbered, Precision, lines};
+use crate::formats::line_protocol::mapping::{self, MappedMetric, MappingError, MappingRules};
+use crate::formats::line_protocol::{LineError, Numbered, Precision, ProtocolLine, lines};
 use crate::intake::sender::Sender;
 use crate::intake::times::Times;
 use crate::readings::Assembled;
@@ -26,14 +26,14 @@ const MILLISECOND: i128 = 1_000_000;
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     pub(crate) precision: Precision,
-    pub(crate) rules: Rules,
+    pub(crate) rules: MappingRules,
     pub(crate) sender: Sender<'a>,
     pub(crate) times: Times,
 }
 
 /// The parsed lines of a request, as readings.
 #[derive(Debug, Default)]
-pub(crate) struct Points<'a> {
+pub(crate) struct LinePoints<'a> {
     /// The readings and the refusals. A refusal has the index of its line in [`lines`](Self::lines).
     pub(crate) assembled: Assembled,
     /// The number and the text of each line.
@@ -80,8 +80,8 @@ enum LineFault {
 
 impl Reader<'_> {
     /// The points of a body.
-    pub(crate) fn read<'b>(&self, body: &'b [u8]) -> Result<Points<'b>, Problem> {
-        let mut points = Points::default();
+    pub(crate) fn read<'b>(&self, body: &'b [u8]) -> Result<LinePoints<'b>, Problem> {
+        let mut points = LinePoints::default();
         for Numbered { number, text, line } in lines(body) {
             if points.lines.len() == MAX_READINGS {
                 let detail = format!("more than {MAX_READINGS} lines; send fewer at a time");
@@ -98,7 +98,12 @@ impl Reader<'_> {
         Ok(points)
     }
 
-    fn add(&self, line: &Line<'_>, place: usize, points: &mut Points<'_>) -> Result<(), LineFault> {
+    fn add(
+        &self,
+        line: &ProtocolLine<'_>,
+        place: usize,
+        points: &mut LinePoints<'_>,
+    ) -> Result<(), LineFault> {
         let mapped = mapping::map(line, &self.rules)?;
         let time = self.time(line.timestamp)?;
         points.strings += mapped.strings;
@@ -169,7 +174,7 @@ impl Precision {
     }
 }
 
-impl Points<'_> {
+impl LinePoints<'_> {
     fn refuse(&mut self, place: usize, fault: &LineFault) {
         let message = fault.to_string();
         // An error has a `field` if its line was parsed but cannot be stored, and none if the line cannot be parsed.
@@ -281,7 +286,7 @@ fn position_of(metric: &MetricName, sources: &[FieldSource]) -> Option<usize> {
 }
 
 /// The hash of a line's measurement and tags, which identify its series.
-fn series(line: &Line<'_>) -> u64 {
+fn series(line: &ProtocolLine<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (line.measurement.unescaped(), line.sorted_tags()).hash(&mut hasher);
     hasher.finish()

@@ -6,7 +6,7 @@ use api::Problem;
 use domain::text_id::{id_of, part_id};
 use domain::{About, AboutMetric, Label, MetricName, Timestamp, Zone};
 
-use crate::formats::draft::{Content, Draft, Entry, Refusal};
+use crate::formats::draft::{Content, Entry, Refusal, SentReading};
 use crate::formats::moment::Moment;
 use crate::formats::payload::{Measured, Payload};
 use crate::formats::vocabulary;
@@ -76,7 +76,7 @@ pub(crate) fn drafts(
             let draft = named.map_err(|why| Refusal::of(&part, why)).map(|(id, name)| {
                 let room = address.room.clone();
                 let content = Content { timestamp, room, ..content_of(measured, name) };
-                Draft { device: Some(id), content: Ok(content) }
+                SentReading { device: Some(id), content: Ok(content) }
             });
             drafts.entries.push(draft);
         }

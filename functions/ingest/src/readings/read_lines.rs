@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use api::Problem;
 use domain::{DeviceId, Reading, Timestamp};
 
-use crate::formats::line_protocol::mapping::Rules;
-use crate::formats::line_protocol::{self, LineError, Numbered, Precision, Value};
+use crate::formats::line_protocol::mapping::MappingRules;
+use crate::formats::line_protocol::{self, LineError, LineValue, Numbered, Precision};
 use crate::intake::sender::Sender;
 use crate::intake::times::Times;
-use crate::readings::line_points::{Points, Reader};
+use crate::readings::line_points::{LinePoints, Reader};
 use crate::settings::Settings;
 
 /// The texts of a line, still escaped.
@@ -49,11 +49,11 @@ pub fn read_line(text: &[u8]) -> Option<Result<LineTexts<'_>, LineTextError>> {
     }))
 }
 
-fn written(value: Value<'_>) -> Cow<'_, str> {
+fn written(value: LineValue<'_>) -> Cow<'_, str> {
     match value {
-        Value::Number(text) => text.into(),
-        Value::Boolean(is) => if is { "t" } else { "f" }.into(),
-        Value::String(text) => format!("\"{}\"", text.raw()).into(),
+        LineValue::Number(text) => text.into(),
+        LineValue::Boolean(is) => if is { "t" } else { "f" }.into(),
+        LineValue::String(text) => format!("\"{}\"", text.raw()).into(),
     }
 }
 
@@ -82,11 +82,11 @@ pub fn read_points(body: &[u8], now: Timestamp, rules: &LineRules) -> Result<Poi
     let LineRules { device_tags, room_tag, prefix } = rules.clone();
     let reader = Reader {
         precision: Precision::Nanosecond,
-        rules: Rules { device: None, prefix, device_tags, room_tag },
+        rules: MappingRules { device: None, prefix, device_tags, room_tag },
         sender: Sender::Anyone,
         times: Times::new(now, &Settings::default()),
     };
-    let Points { assembled, lines, .. } = reader.read(body)?;
+    let LinePoints { assembled, lines, .. } = reader.read(body)?;
     let refused = assembled.rejected.into_iter();
     let refused = refused
         .map(|refusal| (lines[refusal.index.unwrap_or_default()].0, refusal.message))

@@ -6,7 +6,7 @@ use api::{Dialect, FieldError, Problem, ProblemKind, Response};
 use serde_json::{Value, json};
 
 use super::StoreReport;
-use crate::readings::line_points::Points;
+use crate::readings::line_points::LinePoints;
 
 /// The largest number of refused lines that a reply describes.
 const MAX_NAMED: usize = 100;
@@ -15,15 +15,15 @@ const MAX_LINE: usize = 200;
 
 /// The lines of a request, and what became of them.
 #[derive(Debug)]
-pub(crate) struct Written<'a> {
-    pub(crate) points: Points<'a>,
+pub(crate) struct WrittenLines<'a> {
+    pub(crate) points: LinePoints<'a>,
     pub(crate) report: StoreReport,
 }
 
 /// The reply to line protocol: 204 if all lines are stored, 400 if some are refused, 503 if some could not be stored.
 /// 503 comes before 400, so that the client sends the lines again.
-pub(crate) fn respond(dialect: Dialect, written: &Written<'_>) -> Response {
-    let Written { points, report } = written;
+pub(crate) fn respond(dialect: Dialect, written: &WrittenLines<'_>) -> Response {
+    let WrittenLines { points, report } = written;
     let response = if let Some(cause) = &report.cause {
         not_stored(dialect, points, report, cause)
     } else if report.rejected.is_empty() {
@@ -45,7 +45,11 @@ pub(crate) fn respond(dialect: Dialect, written: &Written<'_>) -> Response {
 }
 
 /// 400: nothing is stored, because a line is refused and the client wants all lines or none.
-pub(crate) fn refuse_all(dialect: Dialect, points: &Points<'_>, first: &FieldError) -> Response {
+pub(crate) fn refuse_all(
+    dialect: Dialect,
+    points: &LinePoints<'_>,
+    first: &FieldError,
+) -> Response {
     match dialect {
         Dialect::V3 => {
             let body =
@@ -56,7 +60,7 @@ pub(crate) fn refuse_all(dialect: Dialect, points: &Points<'_>, first: &FieldErr
     }
 }
 
-fn partial(dialect: Dialect, points: &Points<'_>, report: &StoreReport) -> Response {
+fn partial(dialect: Dialect, points: &LinePoints<'_>, report: &StoreReport) -> Response {
     let named = &report.rejected[..report.rejected.len().min(MAX_NAMED)];
     let others = report.rejected.len() - named.len();
     if dialect == Dialect::V3 {
@@ -84,7 +88,7 @@ fn partial(dialect: Dialect, points: &Points<'_>, report: &StoreReport) -> Respo
 
 fn not_stored(
     dialect: Dialect,
-    points: &Points<'_>,
+    points: &LinePoints<'_>,
     report: &StoreReport,
     cause: &table::StoreError,
 ) -> Response {
@@ -100,12 +104,12 @@ fn not_stored(
     dialect.respond(&Problem::new(ProblemKind::Unavailable, detail))
 }
 
-fn datum(points: &Points<'_>, refusal: &FieldError) -> Value {
+fn datum(points: &LinePoints<'_>, refusal: &FieldError) -> Value {
     let (number, line) = line(points, refusal);
     json!({"error_message": why(refusal), "line_number": number, "original_line": line})
 }
 
-fn sentence(points: &Points<'_>, refusal: &FieldError) -> String {
+fn sentence(points: &LinePoints<'_>, refusal: &FieldError) -> String {
     let verb = if refusal.field.is_some() { "write" } else { "parse" };
     let (_, line) = line(points, refusal);
     format!("unable to {verb} '{line}': {}", why(refusal))
@@ -119,7 +123,7 @@ fn why(refusal: &FieldError) -> Cow<'_, str> {
 }
 
 /// The number and the text of the line that is refused.
-fn line(points: &Points<'_>, refusal: &FieldError) -> (usize, String) {
+fn line(points: &LinePoints<'_>, refusal: &FieldError) -> (usize, String) {
     let (number, text) = points.lines[refusal.index.unwrap_or_default()];
     let text = String::from_utf8_lossy(text);
     let mut shown: String = text.chars().take(MAX_LINE).collect();

@@ -5,7 +5,7 @@ use api::{Format, Params, Request, Response};
 use serde_json::{Value, json};
 
 use crate::answer::row::{Row, TAIL};
-use crate::answer::sheet::{Columns, Sheet};
+use crate::answer::sheet::{FixedColumns, Sheet};
 
 /// A page of rows that a request asks for.
 pub(crate) struct RowPage<'a> {
@@ -29,7 +29,7 @@ impl<'a> RowPage<'a> {
     pub(crate) fn write<R: Row>(
         self,
         rows: &[R],
-        columns: impl FnOnce() -> Columns,
+        columns: impl FnOnce() -> FixedColumns,
         rest: Option<String>,
         cursor_after: impl FnOnce(usize) -> String,
     ) -> Response {
@@ -74,7 +74,7 @@ fn objects(format: Format, rows: &[impl Row]) -> (Vec<u8>, usize) {
 }
 
 /// The rows in CSV, and how many of them fit.
-fn table(rows: &[impl Row], columns: Columns) -> (Vec<u8>, usize) {
+fn table(rows: &[impl Row], columns: FixedColumns) -> (Vec<u8>, usize) {
     let mut sheet = Sheet::new(columns);
     let written = rows.iter().take_while(|row| sheet.add(*row)).count();
     (sheet.write(&rows[..written]), written)

@@ -7,7 +7,7 @@ use runtime::http::Call;
 use crate::answer::cursor::{self, Place};
 use crate::answer::page::RowPage;
 use crate::answer::row::Row;
-use crate::answer::sheet::Columns;
+use crate::answer::sheet::FixedColumns;
 
 /// The range of a page, and the position after which the page begins. The first page reads the range with `asked`;
 /// further pages take it from the cursor, so that the range stays the same.
@@ -41,7 +41,7 @@ impl RangeListPage {
         let query_fingerprint = params.query_fingerprint(request);
         let cursor_after = |row| cursor::encode_in(&query_fingerprint, self.range, &place(row));
         let rest = rows.len().checked_sub(1).filter(|_| self.has_more).map(cursor_after);
-        let columns = || Columns { own: self.own, known: Vec::new() };
+        let columns = || FixedColumns { own: self.own, known: Vec::new() };
         let page = RowPage::of(params.format(request), request, params);
         page.write(rows, columns, rest, cursor_after)
     }

@@ -14,7 +14,7 @@ pub(crate) const TAIL: usize = 1_000;
 /// One entry of a list.
 pub(crate) trait Row: Serialize {
     /// The cells of a row in CSV, for the columns that all rows of its kind have.
-    fn cells(&self, columns: &[&str]) -> Vec<Cell> {
+    fn cells(&self, columns: &[&str]) -> Vec<CsvCell> {
         cells(self, columns)
     }
 
@@ -29,12 +29,13 @@ pub(crate) trait Row: Serialize {
 pub(crate) fn cells(
     row: &(impl Serialize + ?Sized),
     columns: impl IntoIterator<Item = impl AsRef<str>>,
-) -> Vec<Cell> {
+) -> Vec<CsvCell> {
     let text = serde_json::to_string(row).expect("our own types have string keys");
     let Members(members) = serde_json::from_str(&text).expect("a row is an object");
     let mut objects = Objects::new();
-    let mut cell =
-        |column: &str| find(&members, &mut objects, column).map_or_else(Cell::empty, Cell::of);
+    let mut cell = |column: &str| {
+        find(&members, &mut objects, column).map_or_else(CsvCell::empty, CsvCell::of)
+    };
     columns.into_iter().map(|column| cell(column.as_ref())).collect()
 }
 
@@ -98,9 +99,9 @@ impl<K: Serialize, V: Serialize> Serialize for Entries<K, V> {
 
 /// One cell of CSV.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cell(String);
+pub(crate) struct CsvCell(String);
 
-impl Cell {
+impl CsvCell {
     /// A cell with a text. A text that a spreadsheet would run as a formula is escaped with a leading `'`.
     ///
     /// Source: <https://owasp.org/www-community/attacks/CSV_Injection>
@@ -114,13 +115,13 @@ impl Cell {
     }
 }
 
-impl AsRef<[u8]> for Cell {
+impl AsRef<[u8]> for CsvCell {
     fn as_ref(&self) -> &[u8] {
         self.0.as_bytes()
     }
 }
 
-impl Cell {
+impl CsvCell {
     /// A cell with a JSON value. List entries are joined by spaces. Numbers are not escaped: no spreadsheet runs them.
     fn of(value: &RawValue) -> Self {
         let json = value.get();
@@ -165,7 +166,7 @@ mod tests {
             ("absent", ""),
             ("share_value", ""),
         ] {
-            assert_eq!(cells(&row, [column]), [Cell(cell.to_owned())], "{column}");
+            assert_eq!(cells(&row, [column]), [CsvCell(cell.to_owned())], "{column}");
         }
     }
 }

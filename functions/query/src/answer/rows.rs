@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::answer::latest_values::LatestValues;
-use crate::answer::row::{self, Cell, Entries, Row};
+use crate::answer::row::{self, CsvCell, Entries, Row};
 
 /// A reading of a range, with the metrics asked for.
 ///
@@ -51,11 +51,11 @@ pub(crate) const READING_COLUMNS: [&str; 3] = ["timestamp", "device_id", "room"]
 
 impl Row for ReadingRow<'_> {
     /// Made from the reading itself, without JSON in between: a page has up to 10,000 rows.
-    fn cells(&self, _: &[&str]) -> Vec<Cell> {
+    fn cells(&self, _: &[&str]) -> Vec<CsvCell> {
         vec![
-            Cell::text(self.timestamp.to_string()),
-            Cell::text(self.device_id.as_str()),
-            Cell::text(self.room.map_or("", RoomId::as_str)),
+            CsvCell::text(self.timestamp.to_string()),
+            CsvCell::text(self.device_id.as_str()),
+            CsvCell::text(self.room.map_or("", RoomId::as_str)),
         ]
     }
 
@@ -230,16 +230,16 @@ pub(crate) const DEVICE_COLUMNS: [&str; 13] = [
 ];
 
 impl Row for DeviceRow<'_> {
-    fn cells(&self, columns: &[&str]) -> Vec<Cell> {
+    fn cells(&self, columns: &[&str]) -> Vec<CsvCell> {
         let mut cells = row::cells(self, columns);
         for (column, cell) in columns.iter().zip(&mut cells) {
             *cell = match *column {
                 // JSON, because a tag may contain any separator.
-                "tags" => Cell::text(json!(self.tags).to_string()),
-                "attributes" => Cell::text(json!(self.attributes).to_string()),
+                "tags" => CsvCell::text(json!(self.tags).to_string()),
+                "attributes" => CsvCell::text(json!(self.attributes).to_string()),
                 "metrics" => {
                     let names: Vec<&str> = self.metrics.keys().map(|name| name.as_str()).collect();
-                    Cell::text(names.join(" "))
+                    CsvCell::text(names.join(" "))
                 }
                 _ => continue,
             };

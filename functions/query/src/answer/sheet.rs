@@ -13,7 +13,7 @@ const MAX_KNOWN: usize = 1_024;
 
 /// The columns of a page that do not depend on its rows.
 #[derive(Debug)]
-pub(crate) struct Columns {
+pub(crate) struct FixedColumns {
     /// The columns that all rows have.
     pub(crate) own: &'static [&'static str],
     /// Metrics that are known before any row is read. Their columns are the same on every page.
@@ -34,8 +34,8 @@ pub(crate) struct Sheet {
 
 impl Sheet {
     /// A page without rows.
-    pub(crate) fn new(columns: Columns) -> Self {
-        let Columns { own, known } = columns;
+    pub(crate) fn new(columns: FixedColumns) -> Self {
+        let FixedColumns { own, known } = columns;
         let cells = carried_bytes(&record(own)) + TAIL;
         let (metrics, places) = (Vec::new(), HashMap::new());
         let mut sheet = Self { own, metrics, places, rows: 0, cells };
@@ -128,14 +128,14 @@ mod tests {
     use serde::Serialize;
 
     use super::*;
-    use crate::answer::row::Cell;
+    use crate::answer::row::CsvCell;
 
     #[derive(Serialize)]
     struct Sample(&'static str, Vec<(MetricName, Decimal)>);
 
     impl Row for Sample {
-        fn cells(&self, _: &[&str]) -> Vec<Cell> {
-            vec![Cell::text(self.0), Cell::text("x")]
+        fn cells(&self, _: &[&str]) -> Vec<CsvCell> {
+            vec![CsvCell::text(self.0), CsvCell::text("x")]
         }
 
         fn values(&self) -> impl Iterator<Item = (&MetricName, &Decimal)> {
@@ -150,7 +150,7 @@ mod tests {
 
     fn sheet(known: &[&str]) -> Sheet {
         let known = known.iter().map(|name| metric(name)).collect();
-        Sheet::new(Columns { own: &["a", "b"], known })
+        Sheet::new(FixedColumns { own: &["a", "b"], known })
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
             ("'quoted", "'quoted"),
             ("", ""),
         ] {
-            assert_eq!(Cell::text(text).as_ref(), cell.as_bytes());
+            assert_eq!(CsvCell::text(text).as_ref(), cell.as_bytes());
         }
     }
 }

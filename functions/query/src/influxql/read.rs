@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 use domain::{Device, MetricName, Order, QuarterHour, Reading, TimeRange, Timestamp};
-use influxql::{Found, QueryError, Wanted, Way};
+use influxql::{DeviceData, QueryError, ReadWay, WantedDevice};
 use table::{RangeQuery, ReadingKey, Session, at_once};
 
 use super::failure::Failure;
@@ -32,7 +32,7 @@ const REACH: [TimeDelta; 3] = [TimeDelta::days(2), TimeDelta::days(31), TimeDelt
 /// The parameters of a read, the same for all its devices: what is read, the range and the rows.
 #[derive(Debug)]
 pub(super) struct Reads<'a> {
-    pub(super) way: Way,
+    pub(super) way: ReadWay,
     pub(super) range: TimeRange,
     /// The rows, if they are made from rollups. If readings are read, the whole range is one row.
     pub(super) grid: Grid,
@@ -46,9 +46,9 @@ pub(super) struct Reads<'a> {
 pub(super) async fn read(
     session: Session<'_, impl Store>,
     reads: &Reads<'_>,
-    wanted: &[Wanted<'_>],
+    wanted: &[WantedDevice<'_>],
     allowance: &mut ReadAllowance<'_>,
-) -> Result<Vec<Found>, Failure> {
+) -> Result<Vec<DeviceData>, Failure> {
     let densities = allowance.densities;
     let levels = wanted.iter().map(|device| reads.level(session, device, densities));
     let levels: Vec<(Level, f64)> = at_once(DEVICE_CONCURRENCY, levels).await?;
@@ -78,20 +78,20 @@ impl Reads<'_> {
 
     /// Whether rollups may be read.
     pub(super) fn has_rollups(&self) -> bool {
-        self.way == Way::Rollups && self.coarsest() > Level::Readings
+        self.way == ReadWay::Rollups && self.coarsest() > Level::Readings
     }
 
     /// The kind of items from which a device's rows are made, and the estimated read units.
     async fn level(
         &self,
         session: Session<'_, impl Store>,
-        wanted: &Wanted<'_>,
+        wanted: &WantedDevice<'_>,
         densities: &Densities,
     ) -> Result<(Level, f64), Failure> {
         let coarsest = match self.way {
-            Way::Some(..) => return Ok((Level::Readings, 1.0)),
-            Way::Readings => Level::Readings,
-            Way::Rollups => self.coarsest(),
+            ReadWay::Some(..) => return Ok((Level::Readings, 1.0)),
+            ReadWay::Readings => Level::Readings,
+            ReadWay::Rollups => self.coarsest(),
         };
         let question = self.question(wanted.device, coarsest);
         let cost = densities.cost(session, &question).await?;
@@ -128,22 +128,22 @@ impl Reads<'_> {
     async fn found(
         &self,
         session: Session<'_, impl Store>,
-        wanted: &Wanted<'_>,
+        wanted: &WantedDevice<'_>,
         level: Level,
-    ) -> Result<Found, Failure> {
+    ) -> Result<DeviceData, Failure> {
         match self.way {
-            Way::Rollups => {
+            ReadWay::Rollups => {
                 let question = self.question(wanted.device, level);
                 let gathered = gather(session, &question).await?;
                 let pieces = gathered.pieces.into_iter().map(|piece| (piece.range, piece.rollup));
-                Ok(Found::Pieces(pieces.collect()))
+                Ok(DeviceData::Pieces(pieces.collect()))
             }
-            Way::Readings => {
+            ReadWay::Readings => {
                 let question = self.question(wanted.device, level);
-                Ok(Found::Readings(readings(session, &question, self.range).await?))
+                Ok(DeviceData::Readings(readings(session, &question, self.range).await?))
             }
-            Way::Some(order, number) => {
-                self.some(session, wanted, order, number).await.map(Found::Readings)
+            ReadWay::Some(order, number) => {
+                self.some(session, wanted, order, number).await.map(DeviceData::Readings)
             }
         }
     }
@@ -152,7 +152,7 @@ impl Reads<'_> {
     async fn some(
         &self,
         session: Session<'_, impl Store>,
-        wanted: &Wanted<'_>,
+        wanted: &WantedDevice<'_>,
         order: Order,
         number: usize,
     ) -> Result<Vec<Reading>, Failure> {
@@ -196,7 +196,7 @@ impl Reads<'_> {
     async fn of_rollups(
         &self,
         session: Session<'_, impl Store>,
-        wanted: &Wanted<'_>,
+        wanted: &WantedDevice<'_>,
         found: &[Reading],
         order: Order,
     ) -> Result<Vec<Reading>, Failure> {

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 
 use domain::{Device, DeviceId, RoomId, Timestamp};
-use influxql::{Epoch, Found, Outcome, Plan, RoomTexts, Rows, Select, Selection, Wanted};
+use influxql::{
+    DeviceData, DeviceSelection, Epoch, RoomTexts, Rows, Select, SelectPlan, StatementResult,
+    WantedDevice,
+};
 use runtime::registry::Snapshot;
 use table::Session;
 
@@ -18,7 +21,7 @@ use series::{Densities, Grid, Horizon, ReadAllowance, UnfoldedChanges};
 
 /// Data that every `SELECT` of a query uses.
 #[derive(Debug)]
-pub(super) struct Context<'a> {
+pub(super) struct QueryContext<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) rooms: &'a RoomTexts<'a>,
     pub(super) horizon: &'a Horizon,
@@ -30,17 +33,17 @@ pub(super) struct Context<'a> {
 /// Runs a `SELECT`.
 pub(super) async fn select(
     session: Session<'_, impl Store>,
-    context: &Context<'_>,
+    context: &QueryContext<'_>,
     select: &Select,
-) -> Result<Outcome, Failure> {
+) -> Result<StatementResult, Failure> {
     let devices: Vec<&Device> = context.snapshot.devices.values().collect();
-    let Some(plan) = Plan::of(select, &devices, context.rooms, context.now)? else {
+    let Some(plan) = SelectPlan::of(select, &devices, context.rooms, context.now)? else {
         return Ok(Vec::new().into());
     };
     let allowance = ReadAllowance::of(MAX_UNITS, context.densities);
-    let mut run = Run { session, context, allowance, warning: None };
+    let mut run = SelectRun { session, context, allowance, warning: None };
     let rows = run.rows(&plan).await?;
-    Ok(Outcome::with_warning(plan.series(rows, context.epoch), run.warning))
+    Ok(StatementResult::with_warning(plan.series(rows, context.epoch), run.warning))
 }
 
 /// Whether a registered device fits a `SELECT`.
@@ -51,28 +54,28 @@ pub(super) fn names_a_device(
 ) -> Result<bool, Failure> {
     let devices: Vec<&Device> = snapshot.devices.values().collect();
     let rooms = RoomTexts::of(snapshot.rooms.values());
-    Ok(Plan::of(select, &devices, &rooms, now)?.is_some())
+    Ok(SelectPlan::of(select, &devices, &rooms, now)?.is_some())
 }
 
 /// A `SELECT` while it runs.
-struct Run<'r, S> {
+struct SelectRun<'r, S> {
     session: Session<'r, S>,
-    context: &'r Context<'r>,
+    context: &'r QueryContext<'r>,
     /// The read units that all subqueries share.
     allowance: ReadAllowance<'r>,
     warning: Option<String>,
 }
 
-impl<S: Store> Run<'_, S> {
+impl<S: Store> SelectRun<'_, S> {
     /// The rows of a statement. Its subqueries run first.
     fn rows<'f>(
         &'f mut self,
-        plan: &'f Plan<'_>,
+        plan: &'f SelectPlan<'_>,
     ) -> Pin<Box<dyn Future<Output = Result<Vec<Rows>, Failure>> + Send + 'f>> {
         Box::pin(async move {
             match plan {
-                Plan::Devices(selection) => self.of_devices(selection).await,
-                Plan::Statements(statements) => {
+                SelectPlan::Devices(selection) => self.of_devices(selection).await,
+                SelectPlan::Statements(statements) => {
                     let mut found = Vec::new();
                     for inner in &statements.inner {
                         found.extend(self.rows(inner).await?);
@@ -83,10 +86,10 @@ impl<S: Store> Run<'_, S> {
         })
     }
 
-    async fn of_devices(&mut self, selection: &Selection<'_>) -> Result<Vec<Rows>, Failure> {
+    async fn of_devices(&mut self, selection: &DeviceSelection<'_>) -> Result<Vec<Rows>, Failure> {
         let Self { session, context, .. } = *self;
-        let Context { horizon, now, .. } = *context;
-        let Selection { way, range, is_by_room, .. } = *selection;
+        let QueryContext { horizon, now, .. } = *context;
+        let DeviceSelection { way, range, is_by_room, .. } = *selection;
         let grid = Grid::between(range, selection.cuts.clone());
         let reads = Reads { way, range, grid, horizon, is_by_room, now };
 
@@ -105,7 +108,7 @@ impl<S: Store> Run<'_, S> {
         self.warning = lag.map(|lag| lag.text()).or(self.warning.take());
 
         let ids = wanted.iter().map(|device| device.device.id().clone());
-        let found: BTreeMap<DeviceId, Found> = ids.zip(found).collect();
+        let found: BTreeMap<DeviceId, DeviceData> = ids.zip(found).collect();
         let mut answer = selection.answer();
         for mut group in selection.groups(&found) {
             let extremes = selection.extremes(&group);
@@ -122,18 +125,18 @@ const MAX_ROOMS: usize = 50;
 
 /// Keeps the devices that may have been in a room for which the condition can hold.
 async fn without_absent<'a>(
-    wanted: Vec<Wanted<'a>>,
-    selection: &Selection<'a>,
+    wanted: Vec<WantedDevice<'a>>,
+    selection: &DeviceSelection<'a>,
     session: Session<'_, impl Store>,
-    context: &Context<'_>,
-) -> Result<Vec<Wanted<'a>>, Failure> {
+    context: &QueryContext<'_>,
+) -> Result<Vec<WantedDevice<'a>>, Failure> {
     let Some(rooms) = selection.rooms_by_device(context.rooms, MAX_ROOMS) else {
         return Ok(wanted);
     };
     let all: BTreeSet<&RoomId> = rooms.values().flatten().collect();
     let seen = presence::seen(session, all, selection.range).await?;
 
-    let may_have_been_there = |wanted: &Wanted<'_>| {
+    let may_have_been_there = |wanted: &WantedDevice<'_>| {
         let device = wanted.device;
         let Some(rooms) = rooms.get(device.id()) else { return true };
         let is_now = device.place().room().is_some_and(|room| rooms.contains(room));

@@ -1,11 +1,11 @@
 //! The answer of each tool: asks the API, and chooses what the model gets. Reads no arguments.
 
-use api::Problem;
+use api::endpoints::{self, Function};
+use api::{Params, Problem, ProblemKind, Request};
 use runtime::http::Call;
 use serde_json::{Map, Value, json};
 
-use super::arguments::Asked;
-use super::ask::get;
+use super::arguments::ToolRequest;
 use super::shorten::{cut_beside, cut_rows, fitting};
 use crate::handlers::Operations;
 
@@ -14,7 +14,7 @@ const MAX_ROOMS: usize = 100;
 
 /// The kinds of a tool's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum ToolAnswer {
     /// Rooms, and devices with their metrics.
     Places,
     /// Devices with their metrics.
@@ -29,167 +29,181 @@ pub(super) enum Answer {
     Health,
 }
 
-/// Answers a tool by requests to the API.
-pub(super) async fn answer<S>(
-    answer: Answer,
-    api: &impl Operations<S>,
-    mut asked: Asked,
-    call: &mut Call<'_, S>,
-) -> Result<Map<String, Value>, Problem> {
-    match answer {
-        Answer::Places => Box::pin(places(api, asked, call)).await,
-        Answer::Devices => Box::pin(devices(api, asked, call, compact)).await,
-        Answer::Latest => Box::pin(latest(api, asked, call)).await,
-        Answer::Rows => Box::pin(rows(api, asked, call)).await,
-        Answer::RowsOfMetrics => Box::pin(rows_of_metrics(api, asked, call)).await,
-        Answer::Health => {
-            asked.query.push(("details".to_owned(), "true".to_owned()));
-            let health = get(api, call, &asked.path, &asked.query).await?;
-            let (status, rollups) = (health["status"].clone(), health["rollups"].clone());
-            Ok(members(json!({"status": status, "rollups": rollups})))
+/// The API as a tool asks it: with the token and the invocation of the MCP request.
+pub(super) struct ToolApi<'c, 'a, A, S> {
+    pub(super) operations: &'c A,
+    pub(super) call: &'c mut Call<'a, S>,
+}
+
+impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
+    /// Answers a tool by requests to the API.
+    pub(super) async fn answer(
+        &mut self,
+        answer: ToolAnswer,
+        mut asked: ToolRequest,
+    ) -> Result<Map<String, Value>, Problem> {
+        match answer {
+            ToolAnswer::Places => Box::pin(self.places(asked)).await,
+            ToolAnswer::Devices => Box::pin(self.devices(asked, compact)).await,
+            ToolAnswer::Latest => Box::pin(self.latest(asked)).await,
+            ToolAnswer::Rows => Box::pin(self.rows(asked)).await,
+            ToolAnswer::RowsOfMetrics => Box::pin(self.rows_of_metrics(asked)).await,
+            ToolAnswer::Health => {
+                asked.query.push(("details".to_owned(), "true".to_owned()));
+                let health = self.get(&asked.path, &asked.query).await?;
+                let (status, rollups) = (health["status"].clone(), health["rollups"].clone());
+                Ok(members(json!({"status": status, "rollups": rollups})))
+            }
         }
     }
-}
 
-/// Rows, with units: those of the requested metrics, or, if the request names no metric, of the metrics in the rows.
-async fn rows_of_metrics<S>(
-    api: &impl Operations<S>,
-    asked: Asked,
-    call: &mut Call<'_, S>,
-) -> Result<Map<String, Value>, Problem> {
-    let names = metrics(&asked);
-    let mut units = units(api, &asked.path, call).await?;
-    let mut answer = rows(api, asked, call).await?;
-    units.retain(|name, _| {
-        if names.is_empty() { is_named(&answer["rows"], name) } else { names.contains(name) }
-    });
-    answer.insert("units".to_owned(), Value::Object(units));
-    Ok(answer)
-}
+    /// Rows, with units: those of the requested metrics, or, if the request names no metric, of the metrics in the rows.
+    async fn rows_of_metrics(&mut self, asked: ToolRequest) -> Result<Map<String, Value>, Problem> {
+        let names = metrics(&asked);
+        let mut units = self.units(&asked.path).await?;
+        let mut answer = self.rows(asked).await?;
+        units.retain(|name, _| {
+            if names.is_empty() { is_named(&answer["rows"], name) } else { names.contains(name) }
+        });
+        answer.insert("units".to_owned(), Value::Object(units));
+        Ok(answer)
+    }
 
-/// Rooms, and the devices in them.
-async fn places<S>(
-    api: &impl Operations<S>,
-    asked: Asked,
-    call: &mut Call<'_, S>,
-) -> Result<Map<String, Value>, Problem> {
-    let of_rooms = format!("{}/rooms", asked.path.strip_suffix("/devices").unwrap_or_default());
-    let is_first = !asked.query.iter().any(|(name, _)| name == "cursor");
-    let is_of_room = asked.path.starts_with("/rooms/");
-    let mut answer = devices(api, asked, call, compact).await?;
-    if is_first && !is_of_room {
-        let query = [("limit".to_owned(), MAX_ROOMS.to_string())];
-        let rooms = get(api, call, &of_rooms, &query).await?;
-        let room = |row: &Value| picked(row, &["room_id", "name", "home"]);
-        answer.insert("rooms".to_owned(), data(&rooms).iter().map(room).collect());
-        if rooms["has_more"] == true {
-            let how =
-                format!("These are {MAX_ROOMS} rooms, and there are more: devices name theirs.");
-            answer.insert("more_rooms".to_owned(), json!({"how": how}));
+    /// Rooms, and the devices in them.
+    async fn places(&mut self, asked: ToolRequest) -> Result<Map<String, Value>, Problem> {
+        let of_rooms = format!("{}/rooms", asked.path.strip_suffix("/devices").unwrap_or_default());
+        let is_first = !asked.query.iter().any(|(name, _)| name == "cursor");
+        let is_of_room = asked.path.starts_with("/rooms/");
+        let mut answer = self.devices(asked, compact).await?;
+        if is_first && !is_of_room {
+            let query = [("limit".to_owned(), MAX_ROOMS.to_string())];
+            let rooms = self.get(&of_rooms, &query).await?;
+            let room = |row: &Value| picked(row, &["room_id", "name", "home"]);
+            answer.insert("rooms".to_owned(), data(&rooms).iter().map(room).collect());
+            if rooms["has_more"] == true {
+                let how = format!(
+                    "These are {MAX_ROOMS} rooms, and there are more: devices name theirs."
+                );
+                answer.insert("more_rooms".to_owned(), json!({"how": how}));
+            }
+        }
+        Ok(answer)
+    }
+
+    /// A page of devices. If it is too large, the page is requested again with fewer devices, so that the cursor follows
+    /// the last shown device.
+    async fn devices(
+        &mut self,
+        asked: ToolRequest,
+        shape: impl Fn(&Value) -> Value + Send,
+    ) -> Result<Map<String, Value>, Problem> {
+        let mut limit = asked.limit;
+        loop {
+            let mut query = asked.query.clone();
+            query.push(("limit".to_owned(), limit.to_string()));
+            let page = self.get(&asked.path, &query).await?;
+            let rows: Vec<Value> = data(&page).iter().map(&shape).collect();
+            let fitting = fitting(&rows);
+            if fitting < rows.len() {
+                limit = fitting;
+                continue;
+            }
+            let mut answer = members(json!({"devices": rows}));
+            if let Some(cursor) = page["next_cursor"].as_str() {
+                let how = "There are more devices: call the tool again with the same arguments and this cursor, or with \
+                           narrower ones.";
+                answer.insert("more".to_owned(), json!({"cursor": cursor, "how": how}));
+            }
+            return Ok(answer);
         }
     }
-    Ok(answer)
-}
 
-/// A page of devices. If it is too large, the page is requested again with fewer devices, so that the cursor follows
-/// the last shown device.
-async fn devices<S>(
-    api: &impl Operations<S>,
-    asked: Asked,
-    call: &mut Call<'_, S>,
-    shape: impl Fn(&Value) -> Value + Send,
-) -> Result<Map<String, Value>, Problem> {
-    let mut limit = asked.limit;
-    loop {
-        let mut query = asked.query.clone();
-        query.push(("limit".to_owned(), limit.to_string()));
-        let page = get(api, call, &asked.path, &query).await?;
-        let rows: Vec<Value> = data(&page).iter().map(&shape).collect();
-        let fitting = fitting(&rows);
-        if fitting < rows.len() {
-            limit = fitting;
-            continue;
+    /// The newest values of one device, or of each device of a room, of a home or of the registry.
+    async fn latest(&mut self, mut asked: ToolRequest) -> Result<Map<String, Value>, Problem> {
+        let wanted = asked.remove("metric");
+        let wanted: Option<Vec<&str>> =
+            wanted.as_deref().map(|names| names.split(',').map(str::trim).collect());
+        let is_wanted = |name: &str| wanted.as_ref().is_none_or(|names| names.contains(&name));
+        if asked.path.starts_with("/devices/") {
+            let mut device = self.get(&asked.path, &[]).await?;
+            device["latest"] = self.get(&format!("{}/latest", asked.path), &[]).await?;
+            return Ok(members(json!({"devices": [newest(&device, is_wanted)]})));
         }
-        let mut answer = members(json!({"devices": rows}));
-        if let Some(cursor) = page["next_cursor"].as_str() {
-            let how = "There are more devices: call the tool again with the same arguments and this cursor, or with \
-                       narrower ones.";
-            answer.insert("more".to_owned(), json!({"cursor": cursor, "how": how}));
+
+        asked.query.push(("latest".to_owned(), "true".to_owned()));
+        let mut answer = self.devices(asked, |device| newest(device, is_wanted)).await?;
+        if wanted.is_some()
+            && let Some(Value::Array(devices)) = answer.get_mut("devices")
+        {
+            devices.retain(|device| {
+                device["values"].as_object().is_some_and(|values| !values.is_empty())
+            });
         }
-        return Ok(answer);
-    }
-}
-
-/// The newest values of one device, or of each device of a room, of a home or of the registry.
-async fn latest<S>(
-    api: &impl Operations<S>,
-    mut asked: Asked,
-    call: &mut Call<'_, S>,
-) -> Result<Map<String, Value>, Problem> {
-    let wanted = asked.remove("metric");
-    let wanted: Option<Vec<&str>> =
-        wanted.as_deref().map(|names| names.split(',').map(str::trim).collect());
-    let is_wanted = |name: &str| wanted.as_ref().is_none_or(|names| names.contains(&name));
-    if asked.path.starts_with("/devices/") {
-        let mut device = get(api, call, &asked.path, &[]).await?;
-        device["latest"] = get(api, call, &format!("{}/latest", asked.path), &[]).await?;
-        return Ok(members(json!({"devices": [newest(&device, is_wanted)]})));
+        Ok(answer)
     }
 
-    asked.query.push(("latest".to_owned(), "true".to_owned()));
-    let mut answer = devices(api, asked, call, |device| newest(device, is_wanted)).await?;
-    if wanted.is_some()
-        && let Some(Value::Array(devices)) = answer.get_mut("devices")
-    {
-        devices
-            .retain(|device| device["values"].as_object().is_some_and(|values| !values.is_empty()));
+    /// Rows by time, and the other members of the API's answer.
+    async fn rows(&mut self, asked: ToolRequest) -> Result<Map<String, Value>, Problem> {
+        let mut answer = members(self.get(&asked.path, &asked.query).await?);
+        cut_rows(&mut answer, asked.offset, asked.limit);
+        cut_beside(&mut answer);
+        Ok(answer)
     }
-    Ok(answer)
-}
 
-/// Rows by time, and the other members of the API's answer.
-async fn rows<S>(
-    api: &impl Operations<S>,
-    asked: Asked,
-    call: &mut Call<'_, S>,
-) -> Result<Map<String, Value>, Problem> {
-    let mut answer = members(get(api, call, &asked.path, &asked.query).await?);
-    cut_rows(&mut answer, asked.offset, asked.limit);
-    cut_beside(&mut answer);
-    Ok(answer)
-}
+    /// The unit of each metric of the device or devices that the path names; a list of units if devices differ.
+    async fn units(&mut self, path: &str) -> Result<Map<String, Value>, Problem> {
+        let of = path.rsplit_once('/').map_or(path, |(of, _)| of);
+        let devices = if of.starts_with("/devices/") {
+            vec![self.get(of, &[]).await?]
+        } else {
+            let query = [("limit".to_owned(), "1000".to_owned())];
+            data(&self.get(&format!("{of}/devices"), &query).await?).to_vec()
+        };
+        let mut units: Map<String, Value> = Map::new();
 
-/// The unit of each metric of the device or devices that the path names; a list of units if devices differ.
-async fn units<S>(
-    api: &impl Operations<S>,
-    path: &str,
-    call: &mut Call<'_, S>,
-) -> Result<Map<String, Value>, Problem> {
-    let of = path.rsplit_once('/').map_or(path, |(of, _)| of);
-    let devices = if of.starts_with("/devices/") {
-        vec![get(api, call, of, &[]).await?]
-    } else {
-        let query = [("limit".to_owned(), "1000".to_owned())];
-        data(&get(api, call, &format!("{of}/devices"), &query).await?).to_vec()
-    };
-    let mut units: Map<String, Value> = Map::new();
-
-    for (name, info) in devices.iter().filter_map(|device| device["metrics"].as_object()).flatten()
-    {
-        let unit = &info["unit"];
-        match units.get_mut(name) {
-            None => drop(units.insert(name.clone(), unit.clone())),
-            Some(Value::Array(known)) if !known.contains(unit) => known.push(unit.clone()),
-            Some(Value::Array(_)) => {}
-            Some(known) if known == unit => {}
-            Some(known) => *known = json!([known.clone(), unit]),
+        for (name, info) in
+            devices.iter().filter_map(|device| device["metrics"].as_object()).flatten()
+        {
+            let unit = &info["unit"];
+            match units.get_mut(name) {
+                None => drop(units.insert(name.clone(), unit.clone())),
+                Some(Value::Array(known)) if !known.contains(unit) => known.push(unit.clone()),
+                Some(Value::Array(_)) => {}
+                Some(known) if known == unit => {}
+                Some(known) => *known = json!([known.clone(), unit]),
+            }
         }
+        Ok(units)
     }
-    Ok(units)
+
+    /// The JSON answer to `GET` of a path.
+    async fn get(&mut self, path: &str, query: &[(String, String)]) -> Result<Value, Problem> {
+        let call = &mut *self.call;
+        let raw_query =
+            form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+        let (method, path) = ("GET".to_owned(), path.to_owned());
+        let request = Request { method, path, raw_query, ..Request::default() };
+        let (endpoint, id) = endpoints::find(&request, Function::Query)?;
+        call.grant.check(endpoint.access)?;
+        let params = Params::of(&request, endpoint)?;
+        let mut asked = Call {
+            endpoint,
+            id,
+            params,
+            grant: call.grant.clone(),
+            request: &request,
+            session: call.session,
+            log: &mut *call.log,
+        };
+        let response = self.operations.answer(&mut asked).await?;
+        serde_json::from_slice(&response.body).map_err(|_| {
+            Problem::new(ProblemKind::Internal, format!("{} answers no JSON.", endpoint.path))
+        })
+    }
 }
 
 /// The metrics that the request names.
-fn metrics(asked: &Asked) -> Vec<String> {
+fn metrics(asked: &ToolRequest) -> Vec<String> {
     let names = asked.query.iter().flat_map(|(name, value)| {
         let condition = name.strip_prefix(api::endpoints::METRIC_PREFIX);
         let listed = if name == "metric" { value.as_str() } else { "" };

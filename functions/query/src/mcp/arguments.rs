@@ -17,7 +17,7 @@ pub(super) struct Argument {
 
 /// The request that a tool makes, and the part of its rows to show.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct ToolRequest {
     /// The path of the request, for a device, a room, a home or all devices.
     pub(super) path: String,
     pub(super) query: Vec<(String, String)>,
@@ -71,7 +71,7 @@ pub(super) fn schema(arguments: &[Argument], required: &[&str]) -> Value {
     schema
 }
 
-impl Asked {
+impl ToolRequest {
     /// Adds an argument to the request, with its default if no value is given.
     pub(super) fn take(
         &mut self,

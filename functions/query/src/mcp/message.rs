@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// A message of a client.
 #[derive(Debug, PartialEq)]
-pub(super) enum Message {
+pub(super) enum ClientMessage {
     /// A message that wants an answer.
     Request(Request),
     /// A message that wants no answer.
@@ -90,7 +90,7 @@ impl Failure {
     }
 }
 
-impl Message {
+impl ClientMessage {
     /// The id of a refused body, or null if it has none.
     pub(super) fn id_of(body: &[u8]) -> Value {
         let message: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -142,7 +142,7 @@ mod tests {
     fn a_message_is_one_request_or_one_notification() {
         let request = |id: Value, params: Value| {
             let params = params.as_object().expect("an object").clone();
-            Ok(Message::Request(Request { id, method: "m".to_owned(), params }))
+            Ok(ClientMessage::Request(Request { id, method: "m".to_owned(), params }))
         };
         for (body, expected) in [
             (r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#, request(json!("a"), json!({}))),
@@ -150,9 +150,9 @@ mod tests {
                 r#"{"jsonrpc":"2.0","id":-1,"method":"m","params":{"a":1}}"#,
                 request(json!(-1), json!({"a": 1})),
             ),
-            (r#"{"jsonrpc":"2.0","method":"notifications/x"}"#, Ok(Message::Notification)),
+            (r#"{"jsonrpc":"2.0","method":"notifications/x"}"#, Ok(ClientMessage::Notification)),
         ] {
-            assert_eq!(Message::parse(body.as_bytes()), expected, "{body}");
+            assert_eq!(ClientMessage::parse(body.as_bytes()), expected, "{body}");
         }
         for (body, code, why) in [
             ("{", Code::Parse, "not JSON"),
@@ -171,7 +171,7 @@ mod tests {
                 "params",
             ),
         ] {
-            let failure = Message::parse(body.as_bytes()).expect_err(body);
+            let failure = ClientMessage::parse(body.as_bytes()).expect_err(body);
             assert_eq!(failure.code, code, "{body}");
             assert!(failure.message.contains(why), "{body}: {}", failure.message);
         }
@@ -181,7 +181,7 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":1.5,"method":"m"}"#, json!(null)),
             ("{", json!(null)),
         ] {
-            assert_eq!(Message::id_of(body.as_bytes()), id, "{body}");
+            assert_eq!(ClientMessage::id_of(body.as_bytes()), id, "{body}");
         }
     }
 }

@@ -5,8 +5,8 @@ use api::endpoints::{ENDPOINTS, Endpoint, Kind, Parameter};
 use domain::{CalendarUnit, DeviceId, excerpt};
 use serde_json::{Map, Value, json};
 
-use super::answers::Answer;
-use super::arguments::{self, Argument, Asked, text};
+use super::answers::ToolAnswer;
+use super::arguments::{self, Argument, ToolRequest, text};
 
 /// A tool for language models.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Tool {
     /// The parameters that a model may set, separated by spaces. `name=value` gives a default.
     parameters: &'static str,
     required: &'static [&'static str],
-    pub(super) answer: Answer,
+    pub(super) answer: ToolAnswer,
 }
 
 /// Instructions for the model about all tools together.
@@ -94,7 +94,7 @@ pub(super) const TOOLS: &[Tool] = &[
         paths: &["/devices", "/rooms/{id}/devices", "/homes/{id}/devices"],
         parameters: "",
         required: &[],
-        answer: Answer::Places,
+        answer: ToolAnswer::Places,
     },
     Tool {
         name: "find_devices",
@@ -104,7 +104,7 @@ pub(super) const TOOLS: &[Tool] = &[
         paths: &["/devices"],
         parameters: "name kind tag where silent room",
         required: &[],
-        answer: Answer::Devices,
+        answer: ToolAnswer::Devices,
     },
     Tool {
         name: "latest_values",
@@ -114,7 +114,7 @@ pub(super) const TOOLS: &[Tool] = &[
         paths: &["/devices", "/devices/{id}", "/rooms/{id}/devices", "/homes/{id}/devices"],
         parameters: "metric",
         required: &[],
-        answer: Answer::Latest,
+        answer: ToolAnswer::Latest,
     },
     Tool {
         name: "series",
@@ -125,7 +125,7 @@ pub(super) const TOOLS: &[Tool] = &[
         paths: &["/series", "/devices/{id}/series", "/rooms/{id}/series", "/homes/{id}/series"],
         parameters: "metric from=-24h to=now every=1h tz fn devices rooms",
         required: &["metric"],
-        answer: Answer::Rows,
+        answer: ToolAnswer::Rows,
     },
     Tool {
         name: "energy",
@@ -136,7 +136,7 @@ pub(super) const TOOLS: &[Tool] = &[
         paths: &["/energy", "/devices/{id}/energy", "/rooms/{id}/energy", "/homes/{id}/energy"],
         parameters: "from=-7d to=now every=1d tz metric devices",
         required: &[],
-        answer: Answer::Rows,
+        answer: ToolAnswer::Rows,
     },
     Tool {
         name: "events",
@@ -146,7 +146,7 @@ pub(super) const TOOLS: &[Tool] = &[
         paths: &["/devices/{id}/events"],
         parameters: "metric from=-30d to=now",
         required: &["device"],
-        answer: Answer::RowsOfMetrics,
+        answer: ToolAnswer::RowsOfMetrics,
     },
     Tool {
         name: "conditions",
@@ -156,7 +156,7 @@ pub(super) const TOOLS: &[Tool] = &[
         paths: &["/devices/{id}/conditions", "/rooms/{id}/conditions", "/homes/{id}/conditions"],
         parameters: "conditions from=-7d to=now exact",
         required: &["conditions"],
-        answer: Answer::RowsOfMetrics,
+        answer: ToolAnswer::RowsOfMetrics,
     },
     Tool {
         name: "health",
@@ -166,7 +166,7 @@ pub(super) const TOOLS: &[Tool] = &[
         paths: &["/health"],
         parameters: "",
         required: &[],
-        answer: Answer::Health,
+        answer: ToolAnswer::Health,
     },
 ];
 
@@ -214,9 +214,9 @@ impl Tool {
             Argument { parameter: self.parameter(name), default }
         });
         let page = match self.answer {
-            Answer::Places | Answer::Devices | Answer::Latest => ENTRIES,
-            Answer::Rows | Answer::RowsOfMetrics => ROWS,
-            Answer::Health => &[],
+            ToolAnswer::Places | ToolAnswer::Devices | ToolAnswer::Latest => ENTRIES,
+            ToolAnswer::Rows | ToolAnswer::RowsOfMetrics => ROWS,
+            ToolAnswer::Health => &[],
         };
         named.chain(page.iter().map(|parameter| Argument { parameter: *parameter, default: None }))
     }
@@ -228,7 +228,7 @@ impl Tool {
     }
 
     /// Makes the request from the arguments.
-    pub(super) fn asked(&self, given: &Map<String, Value>) -> Result<Asked, Problem> {
+    pub(super) fn asked(&self, given: &Map<String, Value>) -> Result<ToolRequest, Problem> {
         self.check_names(given)?;
         let present = |name: &str| given.get(name).filter(|value| !value.is_null());
         if let Some(name) = self.required.iter().find(|name| present(name).is_none()) {
@@ -236,7 +236,7 @@ impl Tool {
         }
 
         let path = self.path(present)?;
-        let mut asked = Asked { path, query: Vec::new(), limit: usize::MAX, offset: 0 };
+        let mut asked = ToolRequest { path, query: Vec::new(), limit: usize::MAX, offset: 0 };
         for argument in self.arguments() {
             asked.take(&argument, present(argument.parameter.name))?;
         }
@@ -305,7 +305,7 @@ mod tests {
                 tool.endpoints().flat_map(|it| it.parameters).map(|it| it.name).collect();
             for name in arguments {
                 let is_read_here = matches!(name, "limit" | "offset")
-                    || name == "metric" && tool.answer == Answer::Latest;
+                    || name == "metric" && tool.answer == ToolAnswer::Latest;
                 assert!(is_read_here || of_api.contains(&name), "{}: {name}", tool.name);
             }
         }

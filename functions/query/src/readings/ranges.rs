@@ -14,7 +14,7 @@ use crate::answer::page::RowPage;
 use crate::answer::range_page;
 use crate::answer::rows::{READING_COLUMNS, ReadingRow};
 use crate::answer::sheet::metrics_of;
-use crate::answer::sheet::{Columns, Sheet};
+use crate::answer::sheet::{FixedColumns, Sheet};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::presence::RoomsLack;
@@ -173,9 +173,9 @@ impl RangeRequest {
     }
 
     /// The columns of CSV: the requested metrics, or else the known ones.
-    fn columns(&self, of: &RangeOf<'_>) -> Columns {
+    fn columns(&self, of: &RangeOf<'_>) -> FixedColumns {
         let known = self.metrics.clone().unwrap_or_else(|| of.metrics());
-        Columns { own: &READING_COLUMNS, known }
+        FixedColumns { own: &READING_COLUMNS, known }
     }
 
     fn respond(

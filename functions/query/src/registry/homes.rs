@@ -11,7 +11,7 @@ use runtime::http::Call;
 use crate::answer::page::RowPage;
 use crate::answer::pagination::{ListRequest, ensure_all_rooms};
 use crate::answer::rows::{HOME_COLUMNS, HomeRow};
-use crate::answer::sheet::Columns;
+use crate::answer::sheet::FixedColumns;
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::lists::page_of_rooms;
@@ -37,7 +37,7 @@ pub(crate) async fn homes(
         rooms.into_iter().filter_map(|(home, rooms)| HomeRow::of(home, rooms)).collect();
     let (homes, rest) = list.paginate(homes.iter().collect(), false, |home| home.id());
     let rows: Vec<HomeRow<'_>> = homes.into_iter().cloned().collect();
-    let columns = || Columns { own: &HOME_COLUMNS, known: Vec::new() };
+    let columns = || FixedColumns { own: &HOME_COLUMNS, known: Vec::new() };
     let cursor_after = |row: usize| list.cursor_after(rows[row].id());
     let page = RowPage::of(list.format, call.request, &call.params);
     let response = page.write(&rows, columns, rest, cursor_after);

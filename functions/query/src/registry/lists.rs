@@ -10,12 +10,12 @@ use serde_json::json;
 use crate::answer::page::RowPage;
 use crate::answer::pagination::{self, ListRequest};
 use crate::answer::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
-use crate::answer::sheet::Columns;
+use crate::answer::sheet::FixedColumns;
 use crate::answer::sheet::metrics_of;
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::lookup;
-use crate::registry::search::{self, Found, Search};
+use crate::registry::search::{self, FoundPage, Search};
 
 /// `GET /devices`
 pub(crate) async fn devices(
@@ -55,9 +55,9 @@ async fn page_of_devices(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
     list: &ListRequest,
-    found: Found<'_>,
+    found: FoundPage<'_>,
 ) -> Result<Response, Problem> {
-    let Found { devices: found, mut rest, plan, is_of_readings } = found;
+    let FoundPage { devices: found, mut rest, plan, is_of_readings } = found;
     let with_latest = call.params.flag("latest");
     let mut devices: Vec<&Device> = found.iter().map(|(device, _)| &**device).collect();
     if with_latest {
@@ -85,7 +85,7 @@ async fn page_of_devices(
     let rest = rest.map(|place| list.cursor_after(&place));
     let plan = plan.map(|plan| json!(plan));
     let page = RowPage { plan, ..RowPage::of(list.format, call.request, &call.params) };
-    let response = page.write(&rows, || Columns { own, known: known() }, rest, cursor_after);
+    let response = page.write(&rows, || FixedColumns { own, known: known() }, rest, cursor_after);
     let is_stable = !is_of_readings && !with_latest;
     Ok(if is_stable { with_revalidation(call.request, response) } else { response })
 }
@@ -116,7 +116,7 @@ pub(crate) fn page_of_rooms(
 ) -> Response {
     let (rooms, rest) = list.paginate(rooms, has_more, |room: &Room| room.id.as_str());
     let rows: Vec<RoomRow<'_>> = rooms.iter().map(|room| RoomRow::from(*room)).collect();
-    let columns = || Columns { own: &ROOM_COLUMNS, known: Vec::new() };
+    let columns = || FixedColumns { own: &ROOM_COLUMNS, known: Vec::new() };
     let cursor_after = |row: usize| list.cursor_after(rooms[row].id.as_str());
     let page = RowPage::of(list.format, call.request, &call.params);
     let response = page.write(&rows, columns, rest, cursor_after);

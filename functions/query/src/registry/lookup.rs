@@ -14,7 +14,7 @@ use table::{ListPage, MAX_CACHED_ENTRIES};
 use crate::answer::pagination::{ListRequest, ensure_all_rooms};
 use crate::handlers::Handlers;
 use crate::ports::Store;
-use crate::registry::search::Found;
+use crate::registry::search::FoundPage;
 
 impl<C: Clock> Handlers<C> {
     /// The device that the request's path names.
@@ -145,11 +145,11 @@ impl Members {
         Ok(Self { found, members })
     }
 
-    pub(crate) fn into_page(self, list: &ListRequest) -> Found<'static> {
+    pub(crate) fn into_page(self, list: &ListRequest) -> FoundPage<'static> {
         let RoomMembers { ids, has_more } = self.members;
         let has_more = has_more || ids.len() > list.limit();
         let devices = ids.iter().take(list.limit()).filter_map(|id| self.found.device(id));
-        Found::by_id(devices.cloned().collect(), has_more)
+        FoundPage::by_id(devices.cloned().collect(), has_more)
     }
 }
 

@@ -25,7 +25,7 @@ use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
 use crate::readings::newest::NewestReader;
 use crate::registry::lookup::{Members, readable};
-pub(crate) use question::{Found, Search};
+pub(crate) use question::{FoundPage, Search};
 
 /// The time limit for marking the index as complete at cold start.
 const COLD_START: Duration = Duration::from_secs(5);
@@ -37,7 +37,7 @@ pub(crate) async fn find<'a>(
     reader: &NewestReader<'_, impl Store>,
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
-) -> Result<Found<'a>, Problem> {
+) -> Result<FoundPage<'a>, Problem> {
     match snapshot.all_devices() {
         Some(all) => Box::pin(registry::find(search, all, reader, list, call)).await,
         None if search.is_unconditional() => Box::pin(page(search, snapshot, list, call)).await,
@@ -51,7 +51,7 @@ async fn page<'a>(
     snapshot: &Arc<Snapshot>,
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
-) -> Result<Found<'a>, Problem> {
+) -> Result<FoundPage<'a>, Problem> {
     if let Some(room) = &search.room {
         let rooms = [room.clone()].into();
         let members = Members::find(&rooms, Arc::clone(snapshot), list, call).await?;
@@ -59,7 +59,7 @@ async fn page<'a>(
     }
     let page = call.session.device_page(list.after().as_ref(), list.limit()).await?;
     let page = readable(page, call);
-    Ok(Found::by_id(page.listing.found, page.has_more))
+    Ok(FoundPage::by_id(page.listing.found, page.has_more))
 }
 
 /// Marks the attribute index as complete if no device has anything to index. Such a table needs no `roomtide reindex`.

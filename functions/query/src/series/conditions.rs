@@ -18,7 +18,7 @@ use super::question::request::{QueryScope, metric_names};
 use crate::failure::problem;
 use crate::handlers::Handlers;
 use crate::ports::Store;
-use answer::Answer;
+use answer::ConditionsAnswer;
 use request::ConditionsRequest;
 
 /// The maximum number of quarters of an hour in one request, over all devices.
@@ -61,7 +61,7 @@ pub(crate) async fn conditions(
     let before = asked.units() + UnfoldedChanges::READ_UNITS;
     let explanation = || Explanation::of(&questions, plan, before, call.session.invocation);
     let explain = request.is_explained.then(explanation);
-    let answer = Answer {
+    let answer = ConditionsAnswer {
         request: &request,
         devices: devices.iter().map(|device| device.id()).collect(),
         episodes: &found,

@@ -5,7 +5,7 @@ use domain::Flags;
 use runtime::clock::Clock;
 use runtime::http::Call;
 use serde::Serialize;
-use series::{DeviceQuestion, Events, Level, RollupLag, events};
+use series::{CounterSteps, DeviceQuestion, Level, RollupLag, events};
 
 use super::answer::write::respond;
 use super::question::plan::RowPlan;
@@ -34,7 +34,7 @@ pub(crate) async fn device_events(
     let plan = RowPlan::of(&request, QueryScope::Device, &handlers.known_state, call).await?;
     let names = metric_names(request.metrics.as_deref(), &[&device])?;
     let question = DeviceQuestion { coarsest: Level::Days, ..plan.question(&device) };
-    let Events { events, has_more } =
+    let CounterSteps { events, has_more } =
         events(call.session, &question, &names, Flags::ALL).await.map_err(problem)?;
 
     let rollups_lack = plan.lag(plan.grid.range(), Some(&device));

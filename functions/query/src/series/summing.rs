@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Device, DeviceId, Flags, Meter, MetricName, MetricRule, TimeRange, meters_above};
 use series::{
-    BehindMeters, DeviceValues, EnergyDevice, Events, LeftOut, MovedMeter, PlannedRead, Presence,
-    ReadAllowance, SeriesError, Store, events,
+    BehindMeters, CounterSteps, DeviceValues, EnergyDevice, LeftOut, MovedMeter, PlannedRead,
+    Presence, ReadAllowance, SeriesError, Store, events,
 };
 use table::Session;
 
@@ -207,8 +207,8 @@ impl<'a> Summing<'a> {
         &self,
         sum: &EnergySum<'a>,
         session: Session<'_, S>,
-    ) -> Result<Events, SeriesError> {
-        let mut found = Events::default();
+    ) -> Result<CounterSteps, SeriesError> {
+        let mut found = CounterSteps::default();
         for device in &sum.devices {
             let question = self.group.question(device.values.device, self.plan);
             let names: Vec<MetricName> = device.meter.names().cloned().collect();

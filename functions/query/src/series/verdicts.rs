@@ -6,7 +6,7 @@
 use api::Problem;
 use domain::{Device, DevicePatch, Edit, MetricRule, Timestamp, Verdict};
 use runtime::http::Call;
-use series::{RollupStateCache, Step};
+use series::{RollupStateCache, VerdictStep};
 
 use crate::failure::problem;
 use crate::ports::Store;
@@ -42,7 +42,7 @@ pub(crate) async fn check_verdicts(
         let Some(MetricRule::Counter(rule)) = edited.metrics().get(name).map(MetricRule::of) else {
             continue;
         };
-        let step = Step { device: &edited, name, at, now, horizon: &horizon };
+        let step = VerdictStep { device: &edited, name, at, now, horizon: &horizon };
         let why = step.unfit(call.session, &rule, verdict).await;
         if let Some(why) = why.map_err(problem)? {
             let message = format!("{at}: {why}");

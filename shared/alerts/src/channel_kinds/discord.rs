@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::body::Post;
 use crate::channel_kind::{ChannelDelivery, ChannelKind};
 use crate::channel_member::{ChannelMember, SecretValues};
-use crate::fit::{Form, utf16_units};
+use crate::fit::{TextForm, utf16_units};
 
 pub(super) const DISCORD: ChannelKind = ChannelKind {
     name: "discord",
@@ -26,7 +26,7 @@ fn request(post: &Post<'_>, secret: &SecretValues) -> Request {
         }
         text.push(c);
     };
-    let form = Form { limit: 2_000, measure: utf16_units, write };
+    let form = TextForm { limit: 2_000, measure: utf16_units, write };
     let body = json!({
         "content": post.full_text(form, post.link),
         "allowed_mentions": { "parse": [] },

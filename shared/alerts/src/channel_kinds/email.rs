@@ -3,7 +3,7 @@
 use crate::body::{Email, Post};
 use crate::channel_kind::{ChannelDelivery, ChannelKind};
 use crate::channel_member::{ChannelMember, MemberForm, Need, SecretValues, is_of_name};
-use crate::fit::{Form, bytes, plain};
+use crate::fit::{TextForm, bytes, plain};
 
 pub(super) const EMAIL: ChannelKind = ChannelKind {
     name: "email",
@@ -37,11 +37,11 @@ fn is_topic_arn(text: &str) -> bool {
 fn email(post: &Post<'_>, secret: &SecretValues) -> Email {
     let write = |c: char, text: &mut String| text.push(if c.is_ascii() { c } else { '?' });
     let subject: String = post.title().chars().filter(|c| !c.is_control()).collect();
-    let subject = Form { limit: 80, measure: bytes, write }.fit_line(&subject);
+    let subject = TextForm { limit: 80, measure: bytes, write }.fit_line(&subject);
     // The character that marks a cut is not ASCII.
     let subject = format!("Roomtide: {}", subject.replace('…', "..."));
 
-    let form = Form { limit: 200_000, measure: bytes, write: plain };
+    let form = TextForm { limit: 200_000, measure: bytes, write: plain };
     let text = post.full_text(form, post.link);
     Email { topic_arn: secret.text("topic_arn").to_owned(), subject, text }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::body::Post;
 use crate::channel_kind::{ChannelDelivery, ChannelKind};
 use crate::channel_member::{ChannelMember, MemberForm, Need, SecretValues, is_of_name};
-use crate::fit::{Form, bytes, plain};
+use crate::fit::{TextForm, bytes, plain};
 
 pub(super) const NTFY: ChannelKind = ChannelKind {
     name: "ntfy",
@@ -52,8 +52,8 @@ fn request(post: &Post<'_>, secret: &SecretValues) -> Request {
     let is_firing = post.is_firing();
     let body = json!({
         "topic": secret.text("topic"),
-        "title": Form { limit: 250, measure: bytes, write: plain }.fit_line(&post.title()),
-        "message": post.text(Form { limit: 3_000, measure: bytes, write: plain }, ""),
+        "title": TextForm { limit: 250, measure: bytes, write: plain }.fit_line(&post.title()),
+        "message": post.text(TextForm { limit: 3_000, measure: bytes, write: plain }, ""),
         "priority": if is_firing { 4 } else { 3 },
         "tags": [if is_firing { "warning" } else { "white_check_mark" }],
         "click": post.link,

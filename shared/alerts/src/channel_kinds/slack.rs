@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::body::Post;
 use crate::channel_kind::{ChannelDelivery, ChannelKind};
 use crate::channel_member::{ChannelMember, SecretValues};
-use crate::fit::{Form, utf16_units};
+use crate::fit::{TextForm, utf16_units};
 
 pub(super) const SLACK: ChannelKind = ChannelKind {
     name: "slack",
@@ -20,7 +20,7 @@ pub(super) const SLACK: ChannelKind = ChannelKind {
 /// or `<@id>`, so three characters are escaped (<https://docs.slack.dev/messaging/formatting-message-text>). Slack
 /// advises 4,000 characters and splits longer texts.
 fn request(post: &Post<'_>, secret: &SecretValues) -> Request {
-    let form = Form { limit: 4_000, measure: utf16_units, write };
+    let form = TextForm { limit: 4_000, measure: utf16_units, write };
     let mut link = String::new();
     post.link.chars().for_each(|c| write(c, &mut link));
 

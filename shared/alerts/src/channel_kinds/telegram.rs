@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::body::Post;
 use crate::channel_kind::{ChannelDelivery, ChannelKind};
 use crate::channel_member::{ChannelMember, MemberForm, Need, SecretValues, is_of_name};
-use crate::fit::{Form, utf16_units};
+use crate::fit::{TextForm, utf16_units};
 
 pub(super) const TELEGRAM: ChannelKind = ChannelKind {
     name: "telegram",
@@ -61,7 +61,7 @@ fn request(post: &Post<'_>, secret: &SecretValues) -> Request {
             text.push('\u{2060}');
         }
     };
-    let form = Form { limit: 4_096, measure: utf16_units, write };
+    let form = TextForm { limit: 4_096, measure: utf16_units, write };
     let body = json!({
         "chat_id": secret.text("chat"),
         "text": post.full_text(form, post.link),

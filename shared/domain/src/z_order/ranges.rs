@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use super::{Curve, Region};
 
 /// A cell: all addresses that begin with the same bits. At least one of its points lies in the box.
-struct Cell {
+struct ZCell {
     /// The number of bits with which all addresses of the cell begin. `first` is the smallest of the addresses.
     depth: usize,
     first: u64,
@@ -36,13 +36,13 @@ impl Curve {
 
         let mut done = Vec::new();
         let mut open = BinaryHeap::new();
-        let mut take = |cell: Option<Cell>, open: &mut BinaryHeap<Cell>| match cell {
+        let mut take = |cell: Option<ZCell>, open: &mut BinaryHeap<ZCell>| match cell {
             Some(cell) if cell.waste > 0 => open.push(cell),
             Some(cell) => done.push(self.addresses_of(&cell)),
             None => {}
         };
 
-        take(Cell::of(0, 0, all, region), &mut open);
+        take(ZCell::of(0, 0, all, region), &mut open);
         for _ in 0..max_splits {
             let Some(cell) = open.pop() else { break };
             let (attribute, bit) = self.bits()[cell.depth];
@@ -51,20 +51,20 @@ impl Curve {
             upper.low[attribute] |= 1 << bit;
             let depth = cell.depth + 1;
             let middle = cell.first + self.below(depth) + 1;
-            take(Cell::of(depth, cell.first, lower, region), &mut open);
-            take(Cell::of(depth, middle, upper, region), &mut open);
+            take(ZCell::of(depth, cell.first, lower, region), &mut open);
+            take(ZCell::of(depth, middle, upper, region), &mut open);
         }
 
         done.extend(open.iter().map(|cell| self.addresses_of(cell)));
         close_gaps(done, max_ranges)
     }
 
-    fn addresses_of(&self, cell: &Cell) -> RangeInclusive<u64> {
+    fn addresses_of(&self, cell: &ZCell) -> RangeInclusive<u64> {
         cell.first..=cell.first + self.below(cell.depth)
     }
 }
 
-impl Cell {
+impl ZCell {
     /// `None` if no point of the cell lies in the box.
     fn of(depth: usize, first: u64, all: Region, region: &Region) -> Option<Self> {
         let inside = all.intersection(region)?;
@@ -74,25 +74,25 @@ impl Cell {
 }
 
 /// Orders cells by the number of points outside of the box. Of equal cells, the one with smaller addresses is greater.
-impl Ord for Cell {
+impl Ord for ZCell {
     fn cmp(&self, other: &Self) -> Ordering {
         self.waste.cmp(&other.waste).then(other.first.cmp(&self.first))
     }
 }
 
-impl PartialOrd for Cell {
+impl PartialOrd for ZCell {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Cell {
+impl PartialEq for ZCell {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Cell {}
+impl Eq for ZCell {}
 
 /// Joins ranges that touch, then ranges with the smallest gaps, until at most `max_ranges` are left.
 fn close_gaps(mut ranges: Vec<RangeInclusive<u64>>, max_ranges: usize) -> Vec<RangeInclusive<u64>> {

@@ -30,7 +30,7 @@ pub(crate) struct Boxed<'a> {
 }
 
 /// A question about a device, and the part of its range that is read from the index.
-pub(crate) struct Indexed<'a> {
+pub(crate) struct IndexedPart<'a> {
     pub question: &'a DeviceQuestion<'a>,
     pub range: TimeRange,
 }
@@ -49,7 +49,7 @@ struct Task {
 /// exceed the allowance of read units.
 pub(crate) async fn matching(
     session: Session<'_, impl QueryConditions>,
-    devices: &[Indexed<'_>],
+    devices: &[IndexedPart<'_>],
     boxed: &Boxed<'_>,
     allowance: f64,
 ) -> StoreResult<Option<Vec<Matching>>> {
@@ -84,7 +84,10 @@ pub(crate) async fn matching(
 }
 
 /// The tasks for each device, month and address range.
-fn tasks<'t>(devices: &'t [Indexed<'_>], boxed: &'t Boxed<'_>) -> impl Iterator<Item = Task> + 't {
+fn tasks<'t>(
+    devices: &'t [IndexedPart<'_>],
+    boxed: &'t Boxed<'_>,
+) -> impl Iterator<Item = Task> + 't {
     let months = devices.iter().enumerate().flat_map(|(device, indexed)| {
         months(indexed.range).into_iter().map(move |month| (device, month.from()))
     });
@@ -96,7 +99,7 @@ fn tasks<'t>(devices: &'t [Indexed<'_>], boxed: &'t Boxed<'_>) -> impl Iterator<
 
 async fn page(
     session: Session<'_, impl QueryConditions>,
-    devices: &[Indexed<'_>],
+    devices: &[IndexedPart<'_>],
     boxed: &Boxed<'_>,
     task: Task,
 ) -> StoreResult<(Task, Page<IndexedQuarter>)> {
@@ -131,7 +134,7 @@ fn next(task: Task, page: Page<IndexedQuarter>, boxed: &Boxed<'_>) -> Option<Tas
 /// The quarter of an entry, if its values match. They are compared themselves, because several values share an address.
 fn matching_entry(
     found: &IndexedQuarter,
-    device: &Indexed<'_>,
+    device: &IndexedPart<'_>,
     boxed: &Boxed<'_>,
 ) -> Option<(domain::QuarterHour, BTreeMap<MetricName, domain::MetricMeans>)> {
     let is_there = device.range.contains(found.quarter.start())

@@ -43,14 +43,14 @@ pub struct Explanation {
     /// The plan that the episodes come from.
     #[cfg_attr(feature = "schema", schemars(extend("enum" = [PLAIN, INDEX])))]
     plan: &'static str,
-    plans: Vec<Plan>,
+    plans: Vec<ConditionsPlan>,
     consumed_read_units: f64,
 }
 
 /// A plan.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
-struct Plan {
+struct ConditionsPlan {
     #[serde(rename = "plan")]
     #[cfg_attr(feature = "schema", schemars(extend("enum" = [PLAIN, INDEX])))]
     name: &'static str,
@@ -88,7 +88,7 @@ impl Explanation {
         let consumed_read_units = invocation.read_units();
         let by_index = index.reason.is_none();
         let plans = vec![
-            Plan {
+            ConditionsPlan {
                 name: PLAIN,
                 estimated_read_units: Some(before + questions.iter().map(plain_units).sum::<f64>()),
                 consumed_read_units: if by_index {
@@ -99,7 +99,7 @@ impl Explanation {
                 ranges: None,
                 reason: None,
             },
-            Plan {
+            ConditionsPlan {
                 name: INDEX,
                 estimated_read_units: index.estimate,
                 consumed_read_units: index.consumed,

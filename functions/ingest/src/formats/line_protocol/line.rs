@@ -10,17 +10,17 @@ const MAX_TAGS: usize = 64;
 
 /// A line.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Line<'a> {
+pub(crate) struct ProtocolLine<'a> {
     pub(crate) measurement: Text<'a>,
     /// The tags, in the order of the line; no two of them have the same key.
     pub(crate) tags: Vec<(Text<'a>, Text<'a>)>,
     /// The fields, at least one. If a key occurs twice, the last field counts.
-    pub(crate) fields: Vec<(Text<'a>, Value<'a>)>,
+    pub(crate) fields: Vec<(Text<'a>, LineValue<'a>)>,
     /// The timestamp, in the precision of the request.
     pub(crate) timestamp: Option<i64>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ProtocolLine<'a> {
     /// The tags without their escapes, sorted.
     pub(crate) fn sorted_tags(&self) -> Vec<(Cow<'a, str>, Cow<'a, str>)> {
         let tags = self.tags.iter().map(|(key, value)| (key.unescaped(), value.unescaped()));
@@ -32,7 +32,7 @@ impl<'a> Line<'a> {
 
 /// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Value<'a> {
+pub(crate) enum LineValue<'a> {
     /// A number, without the suffix `i` or `u` of an integer.
     Number(&'a str),
     Boolean(bool),
@@ -122,7 +122,7 @@ const IN_KEYS: &[char] = &[',', '=', ' '];
 const IN_STRINGS: &[char] = &['"', '\\'];
 
 /// Parses the first line of a text, which must not begin with a blank. Also returns the length without the line feed.
-pub(super) fn parse(text: &[u8]) -> Result<(Line<'_>, usize), LineError> {
+pub(super) fn parse(text: &[u8]) -> Result<(ProtocolLine<'_>, usize), LineError> {
     let mut cursor = Cursor { text, at: 0 };
     let measurement = cursor.text(IN_MEASUREMENTS)?;
     if measurement.raw.is_empty() {
@@ -143,7 +143,7 @@ pub(super) fn parse(text: &[u8]) -> Result<(Line<'_>, usize), LineError> {
         return Err(LineError::Time);
     }
 
-    Ok((Line { measurement, tags, fields, timestamp }, cursor.at))
+    Ok((ProtocolLine { measurement, tags, fields, timestamp }, cursor.at))
 }
 
 fn tags<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(Text<'a>, Text<'a>)>, LineError> {
@@ -176,7 +176,7 @@ fn tags<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(Text<'a>, Text<'a>)>, LineEr
     Ok(tags)
 }
 
-fn fields<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(Text<'a>, Value<'a>)>, LineError> {
+fn fields<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(Text<'a>, LineValue<'a>)>, LineError> {
     let mut fields = Vec::new();
     loop {
         let key = cursor.text(IN_KEYS)?;
@@ -260,7 +260,7 @@ impl<'a> Cursor<'a> {
         Ok(Text { raw, escaped: ends })
     }
 
-    fn value(&mut self) -> Result<Value<'a>, LineError> {
+    fn value(&mut self) -> Result<LineValue<'a>, LineError> {
         let value = match self.peek() {
             Some(b'"') => return self.string(),
             _ => self.word(|byte| byte != b',' && byte != b' ')?,
@@ -268,10 +268,10 @@ impl<'a> Cursor<'a> {
 
         match value {
             "" => Err(LineError::MissingFieldValue),
-            "t" | "T" | "true" | "True" | "TRUE" => Ok(Value::Boolean(true)),
-            "f" | "F" | "false" | "False" | "FALSE" => Ok(Value::Boolean(false)),
-            _ if is_float(value) => Ok(Value::Number(value)),
-            _ if let Some(number) = integer(value) => Ok(Value::Number(number)),
+            "t" | "T" | "true" | "True" | "TRUE" => Ok(LineValue::Boolean(true)),
+            "f" | "F" | "false" | "False" | "FALSE" => Ok(LineValue::Boolean(false)),
+            _ if is_float(value) => Ok(LineValue::Number(value)),
+            _ if let Some(number) = integer(value) => Ok(LineValue::Number(number)),
             _ if value.starts_with(|c: char| c.is_ascii_digit() || "-.nN".contains(c)) => {
                 Err(LineError::InvalidNumber)
             }
@@ -280,7 +280,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a string in quotes, which may contain line feeds.
-    fn string(&mut self) -> Result<Value<'a>, LineError> {
+    fn string(&mut self) -> Result<LineValue<'a>, LineError> {
         let from = self.at + 1;
         self.at = from;
         loop {
@@ -300,7 +300,7 @@ impl<'a> Cursor<'a> {
             return Err(LineError::UnbalancedQuotes);
         }
 
-        Ok(Value::String(Text { raw: raw?, escaped: IN_STRINGS }))
+        Ok(LineValue::String(Text { raw: raw?, escaped: IN_STRINGS }))
     }
 }
 

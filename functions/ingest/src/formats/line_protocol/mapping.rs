@@ -14,10 +14,10 @@ use domain::{
     RoomId, SourceField,
 };
 
-use super::{Line, Value, decimal};
+use super::{LineValue, ProtocolLine, decimal};
 use crate::formats::units::Conversion;
 use crate::formats::{units, vocabulary};
-use home_assistant::{Entity, string, tag};
+use home_assistant::{HomeAssistantEntity, string, tag};
 pub(crate) use metric_name::metric_name;
 
 /// Tags whose value may begin a device's id. A line uses the first of these that it has.
@@ -56,7 +56,7 @@ const MACHINES: [&str; 6] =
 
 /// The sender's settings for the mapping.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Rules {
+pub(crate) struct MappingRules {
     /// The device whose id is used in place of the tag that would begin an id.
     pub(crate) device: Option<DeviceId>,
     /// The prefix of every id.
@@ -82,7 +82,7 @@ pub(crate) enum MappingError {
 #[derive(Debug)]
 pub(crate) struct Mapped<'a> {
     /// The devices of the line, at most two, each with its metrics.
-    pub(crate) points: Vec<Point<'a>>,
+    pub(crate) points: Vec<LineDevice<'a>>,
     /// The room, with its exact name if the id differs from it.
     pub(crate) room: Option<(RoomId, Option<Label>)>,
     /// The number of string fields, which are not stored.
@@ -92,7 +92,7 @@ pub(crate) struct Mapped<'a> {
     tags: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     measurement: Cow<'a, str>,
     name: Option<Label>,
-    entity: Option<Entity>,
+    entity: Option<HomeAssistantEntity>,
 }
 
 /// A metric with its value, and the field that it comes from.
@@ -109,7 +109,7 @@ const CONVERTED: char = '\u{0}';
 
 /// One device of a line.
 #[derive(Debug)]
-pub(crate) struct Point<'a> {
+pub(crate) struct LineDevice<'a> {
     pub(crate) device: DeviceId,
     pub(crate) metrics: Vec<MappedMetric<'a>>,
 }
@@ -125,10 +125,13 @@ struct MappedFields<'a> {
 }
 
 /// The devices and metrics of a line.
-pub(crate) fn map<'a>(line: &Line<'a>, rules: &Rules) -> Result<Mapped<'a>, MappingError> {
+pub(crate) fn map<'a>(
+    line: &ProtocolLine<'a>,
+    rules: &MappingRules,
+) -> Result<Mapped<'a>, MappingError> {
     let measurement = line.measurement.unescaped();
     let tags = line.sorted_tags();
-    let entity = Entity::of(line, &tags, &measurement);
+    let entity = HomeAssistantEntity::of(line, &tags, &measurement);
     let identity = Identity::of(&tags, &measurement, entity.as_ref(), rules);
 
     let mut fields = MappedFields::default();
@@ -148,7 +151,7 @@ pub(crate) fn map<'a>(line: &Line<'a>, rules: &Rules) -> Result<Mapped<'a>, Mapp
             add_units(&mut metrics, &measurement);
         }
         if !metrics.is_empty() {
-            points.push(Point { device: identity.device(of)?, metrics });
+            points.push(LineDevice { device: identity.device(of)?, metrics });
         }
     }
 
@@ -162,14 +165,14 @@ impl<'a> MappedFields<'a> {
     fn add(
         &mut self,
         field: Cow<'a, str>,
-        value: Value<'_>,
+        value: LineValue<'_>,
         measurement: &str,
-        entity: Option<&Entity>,
+        entity: Option<&HomeAssistantEntity>,
     ) -> Result<(), MappingError> {
         let value = match value {
-            Value::Number(text) => decimal(text),
-            Value::Boolean(is) => decimal(if is { "1" } else { "0" }),
-            Value::String(_) => {
+            LineValue::Number(text) => decimal(text),
+            LineValue::Boolean(is) => decimal(if is { "1" } else { "0" }),
+            LineValue::String(_) => {
                 self.strings += 1;
                 return Ok(());
             }
@@ -219,7 +222,7 @@ fn add_units(metrics: &mut Vec<MappedMetric<'_>>, measurement: &str) {
 
 impl Mapped<'_> {
     /// The facts that the line states about one of its devices.
-    pub(crate) fn about(&self, point: &Point<'_>) -> About {
+    pub(crate) fn about(&self, point: &LineDevice<'_>) -> About {
         let tags = self.tags.iter().map(|(key, value)| (key.to_string(), value.to_string()));
         let metrics = point.metrics.iter();
         About {
@@ -275,8 +278,8 @@ impl<'a> Identity<'a> {
     fn of(
         tags: &'a [(Cow<'_, str>, Cow<'_, str>)],
         measurement: &'a str,
-        entity: Option<&'a Entity>,
-        rules: &'a Rules,
+        entity: Option<&'a HomeAssistantEntity>,
+        rules: &'a MappingRules,
     ) -> Self {
         let given = rules.prefix.iter().chain(&rules.device).map(DeviceId::as_str).collect();
         let mut values: Vec<Cow<'_, str>> = Vec::with_capacity(tags.len());
@@ -291,7 +294,7 @@ impl<'a> Identity<'a> {
 
         if rules.device_tags.is_empty() {
             let others = tags.iter().filter(|(key, _)| {
-                let is_of_entity = entity.is_some() && Entity::has_tag(key);
+                let is_of_entity = entity.is_some() && HomeAssistantEntity::has_tag(key);
                 Some(&**key) != first && !is_of_entity && !describes(key, measurement)
             });
             values.extend(others.map(|(_, value)| Cow::from(&**value)));
@@ -305,7 +308,7 @@ impl<'a> Identity<'a> {
         if is_measurement {
             values = vec![measurement.into()];
         }
-        let is_ambiguous = entity.is_some_and(Entity::is_ambiguous);
+        let is_ambiguous = entity.is_some_and(HomeAssistantEntity::is_ambiguous);
         Self { given, values, is_measurement, is_ambiguous }
     }
 
@@ -358,7 +361,10 @@ fn describes(tag: &str, measurement: &str) -> bool {
     })
 }
 
-fn room(tags: &[(Cow<'_, str>, Cow<'_, str>)], rules: &Rules) -> Option<(RoomId, Option<Label>)> {
+fn room(
+    tags: &[(Cow<'_, str>, Cow<'_, str>)],
+    rules: &MappingRules,
+) -> Option<(RoomId, Option<Label>)> {
     let text = match &rules.room_tag {
         Some(name) => tag(tags, name)?,
         None => ROOM_TAGS.into_iter().find_map(|name| tag(tags, name))?,
@@ -367,7 +373,7 @@ fn room(tags: &[(Cow<'_, str>, Cow<'_, str>)], rules: &Rules) -> Option<(RoomId,
 }
 
 /// The device's name in a line: Home Assistant's tag `friendly_name` or field `friendly_name_str`.
-fn described_name(line: &Line<'_>, tags: &[(Cow<'_, str>, Cow<'_, str>)]) -> Option<Label> {
+fn described_name(line: &ProtocolLine<'_>, tags: &[(Cow<'_, str>, Cow<'_, str>)]) -> Option<Label> {
     let name = tag(tags, "friendly_name").map(Cow::from);
     name.or_else(|| string(line, "friendly_name_str"))?.parse().ok()
 }

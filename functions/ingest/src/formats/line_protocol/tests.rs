@@ -20,9 +20,9 @@ fn read(line: &str) -> Result<String, String> {
     }
     for (key, value) in &line.fields {
         text += &match value {
-            Value::String(string) => format!(" {}={:?}", key.unescaped(), string.unescaped()),
-            Value::Number(number) => format!(" {}={number}", key.unescaped()),
-            Value::Boolean(is) => format!(" {}={is}", key.unescaped()),
+            LineValue::String(string) => format!(" {}={:?}", key.unescaped(), string.unescaped()),
+            LineValue::Number(number) => format!(" {}={number}", key.unescaped()),
+            LineValue::Boolean(is) => format!(" {}={is}", key.unescaped()),
         };
     }
     Ok(line.timestamp.map_or_else(|| text.clone(), |at| format!("{text} {at}")))
@@ -213,7 +213,7 @@ fn ours(text: &str) -> Result<String, String> {
         lines(text.as_bytes()).next().expect("a line").line.map_err(|why| why.to_string())?;
     let mut said = read(text)?;
     for (key, value) in &line.fields {
-        if let Value::Number(number) = value {
+        if let LineValue::Number(number) = value {
             let double: f64 = number.parse().expect("a number");
             let key = key.unescaped();
             said = said.replace(&format!(" {key}={number}"), &format!(" {key}={double}"));

@@ -11,7 +11,7 @@ use runtime::http::Call;
 use table::{Page, SearchHit, SearchQuery, StoreError};
 
 use super::newest::{MAX_DEVICES, NewestValues};
-use super::question::{Found, Plan, Search, not_indexed, unanswerable};
+use super::question::{FoundPage, Search, SearchPlan, not_indexed, unanswerable};
 use crate::answer::cursor;
 use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
@@ -28,7 +28,7 @@ pub(super) async fn find<'a>(
     reader: &NewestReader<'_, impl Store>,
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
-) -> Result<Found<'a>, Problem> {
+) -> Result<FoundPage<'a>, Problem> {
     if !call.session.is_indexed().await? {
         return Err(not_indexed());
     }
@@ -57,7 +57,7 @@ pub(super) async fn find<'a>(
         found.behind.as_ref().filter(|_| found.has_more).map(place)
     };
 
-    let plan = search.is_explained.then(|| Plan {
+    let plan = search.is_explained.then(|| SearchPlan {
         source: "index",
         driver: Some(driver.condition.to_string()),
         newest_values: tested,
@@ -66,7 +66,7 @@ pub(super) async fn find<'a>(
     });
     let found = found.devices.into_iter();
     let devices = found.map(|found| (Cow::Owned(found.device), place(&found.hit))).collect();
-    Ok(Found { devices, rest, plan, is_of_readings: !newest.is_empty() })
+    Ok(FoundPage { devices, rest, plan, is_of_readings: !newest.is_empty() })
 }
 
 /// A device, and the index entry that has found it.

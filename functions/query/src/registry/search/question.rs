@@ -26,21 +26,25 @@ pub(crate) struct Search {
 }
 
 /// The devices of a page, and how they were found.
-pub(crate) struct Found<'a> {
+pub(crate) struct FoundPage<'a> {
     /// The devices of the page, each with its position in the order of all devices.
     pub(crate) devices: Vec<(Cow<'a, Device>, String)>,
     /// The position after which there may be more devices.
     pub(crate) rest: Option<String>,
     /// How the devices were found, if the request asks for it.
-    pub(crate) plan: Option<Plan>,
+    pub(crate) plan: Option<SearchPlan>,
     /// Whether there was a condition on newest values. If so, the answer may change with every reading.
     pub(crate) is_of_readings: bool,
 }
 
 /// How devices are found and what that costs; only with `explain`.
 #[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
-pub(crate) struct Plan {
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Plan", deny_unknown_fields)
+)]
+pub(crate) struct SearchPlan {
     /// `registry`: searched in the function's memory; `index`: by the attribute index.
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["registry", "index"])))]
     pub(super) source: &'static str,
@@ -53,7 +57,7 @@ pub(crate) struct Plan {
     pub(super) consumed_read_units: f64,
 }
 
-impl Found<'_> {
+impl FoundPage<'_> {
     /// The devices of a page in the order of their ids.
     pub(crate) fn by_id(devices: Vec<Device>, has_more: bool) -> Self {
         let rest = devices.last().filter(|_| has_more).map(|last| last.id().to_string());

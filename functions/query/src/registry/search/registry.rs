@@ -9,7 +9,7 @@ use runtime::registry::Devices;
 use table::StoreResult;
 
 use super::newest::{MAX_DEVICES, NewestValues};
-use super::question::{Found, Plan, Search, unanswerable};
+use super::question::{FoundPage, Search, SearchPlan, unanswerable};
 use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
 use crate::readings::newest::NewestReader;
@@ -21,7 +21,7 @@ pub(super) async fn find<'a>(
     reader: &NewestReader<'_, impl Store>,
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
-) -> Result<Found<'a>, Problem> {
+) -> Result<FoundPage<'a>, Problem> {
     let all = || devices.values();
     let (own, newest) =
         search.parts(|name| all().any(|device| device.attributes().contains_key(name)));
@@ -62,10 +62,10 @@ pub(super) async fn find<'a>(
         .into_iter()
         .map(|device| (Cow::Borrowed(device), device.id().to_string()))
         .collect();
-    Ok(Found {
+    Ok(FoundPage {
         rest: devices.last().map(|(_, place)| place.clone()).filter(|_| has_more),
         devices,
-        plan: search.is_explained.then(|| Plan {
+        plan: search.is_explained.then(|| SearchPlan {
             source: "registry",
             driver: None,
             newest_values: tested,

@@ -10,10 +10,10 @@ use crate::series::question::request::SeriesRequest;
 
 /// The metrics of a series, each with its column.
 #[derive(Debug, Clone)]
-pub(crate) struct MetricColumns(pub(crate) BTreeMap<MetricName, Column>);
+pub(crate) struct MetricColumns(pub(crate) BTreeMap<MetricName, MetricColumn>);
 
 #[derive(Debug, Clone)]
-pub(crate) struct Column {
+pub(crate) struct MetricColumn {
     pub(crate) functions: Vec<Aggregate>,
     pub(crate) combine: Combine,
     pub(crate) unit: Option<Unit>,
@@ -30,7 +30,7 @@ impl MetricColumns {
         let mut columns = BTreeMap::new();
         for name in names {
             let infos = shown_infos(name, devices, is_combined);
-            let Some(column) = Column::choose(request, name, &infos, is_combined)? else {
+            let Some(column) = MetricColumn::choose(request, name, &infos, is_combined)? else {
                 continue;
             };
             columns.insert(name.clone(), column);
@@ -70,7 +70,7 @@ fn shown_infos<'d>(
     shown.map(|device| &device.metrics()[name]).collect()
 }
 
-impl Column {
+impl MetricColumn {
     /// The column of a metric; `None` if no device has the metric or no function fits it.
     fn choose(
         request: &SeriesRequest,

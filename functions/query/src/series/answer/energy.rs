@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use api::{Problem, Response};
 use domain::{DeviceId, Exact, Flag, Meter, MetricName, NotCounted, Role, TimeRange, Timestamp};
 use serde::Serialize;
-use series::{Amount, EnergyDevice, Event, Events, LeftOut, MovedMeter, RowEnergy, sum};
+use series::{
+    Amount, CounterStep, CounterSteps, EnergyDevice, LeftOut, MovedMeter, RowEnergy, sum,
+};
 
-use super::rest::{Rest, RestRow};
+use super::rest::{EnergyRest, RestRow};
 use super::write::respond;
 use crate::series::question::plan::{RowPlan, Span};
 use crate::series::question::request::{Grouping, SeriesRequest};
@@ -108,7 +110,7 @@ pub(crate) struct EnergySummary<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unsure: Vec<Unsure<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    events: Option<&'a [Event]>,
+    events: Option<&'a [CounterStep]>,
     /// Whether there are more events than these. If so, narrow from and to.
     #[serde(skip_serializing_if = "Option::is_none")]
     events_has_more: Option<bool>,
@@ -149,7 +151,11 @@ pub(crate) struct EnergyAnswer<'s, 'a> {
 
 impl<'s, 'a> EnergyAnswer<'s, 'a> {
     /// Makes the response.
-    pub(crate) fn respond(&self, span: Span, events: Option<&Events>) -> Result<Response, Problem> {
+    pub(crate) fn respond(
+        &self,
+        span: Span,
+        events: Option<&CounterSteps>,
+    ) -> Result<Response, Problem> {
         let counting = self.sum.counting();
         let total = self.total(&counting);
         let only = self.sum.devices.first().map(|device| &device.meter);
@@ -191,7 +197,7 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
 
     fn apart(&self) -> Apart {
         let rows = self.plan.grid.rows();
-        let rest = Rest::of(self.sum, rows);
+        let rest = EnergyRest::of(self.sum, rows);
         let left = || Left { rest_kwh: rest.left(&(0..rows.len())), rest: rest.rows() };
         Apart { counted_kwh: rest.counted(0..rows.len()), left: rest.is_meant().then(left) }
     }

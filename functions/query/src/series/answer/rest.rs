@@ -10,7 +10,7 @@ use series::{Amount, EnergyDevice, MovedMeter, sum};
 use crate::series::summing::EnergySum;
 
 /// The devices of a sum of energy, sorted to compute the rest.
-pub(crate) struct Rest<'s, 'a> {
+pub(crate) struct EnergyRest<'s, 'a> {
     /// The devices that count in the sum.
     counting: Vec<&'s EnergyDevice<'a>>,
     /// The devices that measure consumption and have no device behind them.
@@ -29,7 +29,7 @@ pub(crate) struct RestRow {
     kwh: Option<Exact>,
 }
 
-impl<'s, 'a> Rest<'s, 'a> {
+impl<'s, 'a> EnergyRest<'s, 'a> {
     /// Sorts the devices of a sum.
     pub(crate) fn of(sum: &'s EnergySum<'a>, rows: &'s [TimeRange]) -> Self {
         let (mut last, mut meters) = (Vec::new(), Vec::new());

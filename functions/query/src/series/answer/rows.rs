@@ -84,22 +84,11 @@ struct RoomSummary<'a> {
     moved_meters: &'a [MovedMeter<'a>],
 }
 
-/// The device, devices or room that a row is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RowOf<'a> {
-    /// The device that the request's path names.
-    Device,
-    /// A device among several.
-    OneOf(&'a DeviceId),
-    /// Several devices together.
-    All,
-    /// The devices of a room together.
-    Room(&'a RoomId),
-}
-
 /// The devices that form a row together.
 struct RowGroup<'a> {
-    of: RowOf<'a>,
+    of: GroupOf<'a>,
+    /// The device, if it is one of several that have a row each.
+    device_id: Option<&'a DeviceId>,
     columns: MetricColumns,
     devices: Vec<DeviceValues<'a>>,
     /// For each column, the indices of the devices that count.
@@ -110,16 +99,17 @@ struct RowGroup<'a> {
 
 impl<'a> RowGroup<'a> {
     /// The rows of one device, which counts in each column.
-    fn one(of: RowOf<'a>, columns: MetricColumns, device: DeviceValues<'a>) -> Self {
+    fn one(of: GroupOf<'a>, columns: MetricColumns, device: DeviceValues<'a>) -> Self {
+        let device_id = (of != GroupOf::Device).then(|| device.device.id());
         let counted = vec![vec![0]; columns.0.len()];
         let (left_out, moved_meters) = (Vec::new(), Vec::new());
-        Self { of, columns, devices: vec![device], counted, left_out, moved_meters }
+        Self { of, device_id, columns, devices: vec![device], counted, left_out, moved_meters }
     }
 
     /// The rows of a group of devices. Sums leave out the devices in `meters`, which another device measures too. Means
     /// leave out a device's metric that does not describe the room.
     fn combined(
-        of: RowOf<'a>,
+        of: GroupOf<'a>,
         columns: MetricColumns,
         devices: Vec<DeviceValues<'a>>,
         meters: GroupMeters<'a>,
@@ -147,7 +137,8 @@ impl<'a> RowGroup<'a> {
             counted.push(of_column);
         }
 
-        Self { of, columns, devices, counted, left_out, moved_meters: meters.moved }
+        let (device_id, moved_meters) = (None, meters.moved);
+        Self { of, device_id, columns, devices, counted, left_out, moved_meters }
     }
 
     fn ids(&self) -> Vec<&'a DeviceId> {
@@ -155,7 +146,7 @@ impl<'a> RowGroup<'a> {
     }
 
     fn summary_of_room(&self) -> Option<RoomSummary<'_>> {
-        let RowOf::Room(room_id) = self.of else { return None };
+        let GroupOf::Room(room_id) = self.of else { return None };
         Some(RoomSummary {
             room_id,
             combine: self.columns.combine(),
@@ -189,15 +180,10 @@ impl<'a> RowGroup<'a> {
 
         let covering: BTreeSet<usize> = self.counted.iter().flatten().copied().collect();
         let covering = covering.into_iter().map(|index| &self.devices[index]);
-        let (device_id, room_id) = match self.of {
-            RowOf::OneOf(device) => (Some(device), None),
-            RowOf::Room(room) => (None, Some(room)),
-            RowOf::Device | RowOf::All => (None, None),
-        };
         SeriesRow {
             timestamp: range.from(),
-            device_id,
-            room_id,
+            device_id: self.device_id,
+            room_id: self.of.room(),
             partial: range.to() > now,
             coverage: coverage(covering, place, range, now),
             values: Entries(values),
@@ -294,22 +280,11 @@ impl<'a> SeriesAnswer<'a> {
             self.devices = (group.of != GroupOf::Device).then(|| ids.collect());
         }
 
-        let of = match group.of {
-            GroupOf::All => RowOf::All,
-            GroupOf::Room(room) => RowOf::Room(room),
-            GroupOf::Device | GroupOf::Apart | GroupOf::NoRoom => {
-                for device in values {
-                    let of = match group.of {
-                        GroupOf::Device => RowOf::Device,
-                        _ => RowOf::OneOf(device.device.id()),
-                    };
-                    self.groups.push(RowGroup::one(of, columns.clone(), device));
-                }
-                return;
-            }
-        };
-        if of == RowOf::All || !values.is_empty() {
-            self.groups.push(RowGroup::combined(of, columns, values, meters));
+        if !group.of.is_combined() {
+            let rows = values.into_iter();
+            self.groups.extend(rows.map(|device| RowGroup::one(group.of, columns.clone(), device)));
+        } else if group.of == GroupOf::All || !values.is_empty() {
+            self.groups.push(RowGroup::combined(group.of, columns, values, meters));
         }
     }
 
@@ -318,7 +293,7 @@ impl<'a> SeriesAnswer<'a> {
         let span = asked.span(self.plan, self.reach);
         let is_lacking = span.is_lacking();
 
-        let combined = self.groups.first().filter(|group| group.of == RowOf::All);
+        let combined = self.groups.first().filter(|group| group.of == GroupOf::All);
         let rooms: Vec<RoomSummary<'_>> =
             self.groups.iter().filter_map(RowGroup::summary_of_room).collect();
         let sources: Vec<&str> = self.levels.iter().map(|level| level.as_str()).collect();

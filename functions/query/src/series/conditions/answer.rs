@@ -13,7 +13,7 @@ use crate::answer::row::Entries;
 use crate::registry::presence::RoomsLack;
 use crate::series::answer::write::respond;
 
-pub(crate) struct Answer<'a> {
+pub(crate) struct ConditionsAnswer<'a> {
     pub(crate) request: &'a ConditionsRequest,
     pub(crate) devices: Vec<&'a DeviceId>,
     pub(crate) episodes: &'a [(&'a DeviceId, Episode)],
@@ -44,7 +44,7 @@ pub(crate) struct ConditionsSummary<'a> {
     explain: Option<Explanation>,
 }
 
-impl Answer<'_> {
+impl ConditionsAnswer<'_> {
     /// The response in the requested form.
     pub(crate) fn respond(&self, explain: Option<Explanation>) -> Result<Response, Problem> {
         let request = self.request;
@@ -87,13 +87,13 @@ pub(crate) struct EpisodeRow<'a> {
     basis: Basis,
     /// The metrics, in the order of the request.
     #[serde(flatten)]
-    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<MetricName, Extremes>"))]
-    extremes: Entries<&'a MetricName, Extremes<'a>>,
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<MetricName, ShownExtremes>"))]
+    extremes: Entries<&'a MetricName, ShownExtremes<'a>>,
 }
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
-struct Extremes<'a> {
+struct ShownExtremes<'a> {
     min: &'a Decimal,
     max: &'a Decimal,
 }
@@ -104,7 +104,7 @@ impl<'a> EpisodeRow<'a> {
         let millis = Exact::from(to.since(from).num_milliseconds());
         let extremes = names.iter().map(|name| {
             let domain::Extremes { min, max } = &episode.extremes[name];
-            (name, Extremes { min, max })
+            (name, ShownExtremes { min, max })
         });
         Self {
             device_id,

@@ -29,10 +29,18 @@ pub(crate) enum GroupOf<'a> {
     NoRoom,
 }
 
-impl GroupOf<'_> {
+impl<'a> GroupOf<'a> {
     /// Whether the devices of the group share one row.
     pub(crate) const fn is_combined(self) -> bool {
         matches!(self, Self::All | Self::Room(_))
+    }
+
+    /// The room, if the rows are about the devices of a room.
+    pub(crate) const fn room(self) -> Option<&'a RoomId> {
+        match self {
+            Self::Room(room) => Some(room),
+            _ => None,
+        }
     }
 }
 
@@ -53,14 +61,6 @@ pub(crate) struct GroupMeters<'a> {
 }
 
 impl DeviceGroup<'_> {
-    /// The room, if the group has the devices of a room.
-    pub(crate) const fn room(&self) -> Option<&RoomId> {
-        match self.of {
-            GroupOf::Room(room) => Some(room),
-            _ => None,
-        }
-    }
-
     /// The columns of the group's rows, which have the values of some devices.
     pub(crate) fn columns(
         &self,

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use domain::{AboutMetric, MetricKind, MetricName, Role};
 
-use crate::formats::line_protocol::{Line, Text, Value};
+use crate::formats::line_protocol::{LineValue, ProtocolLine, Text};
 
 /// The tags that describe an entity or are part of its id.
 const TAGS: [&str; 8] = [
@@ -83,7 +83,7 @@ const NAMES: [(&str, &str); 2] = [("carbon_dioxide", "co2"), ("atmospheric_press
 
 /// The entity that a line describes.
 #[derive(Debug, Clone)]
-pub(super) struct Entity {
+pub(super) struct HomeAssistantEntity {
     domain: String,
     id: String,
     class: Option<String>,
@@ -97,10 +97,10 @@ pub(super) struct Entity {
 /// date as a number.
 const LAST_RESET: &str = "attr_last_reset";
 
-impl Entity {
+impl HomeAssistantEntity {
     /// The entity of a line that has the tags `domain` and `entity_id`.
     pub(super) fn of(
-        line: &Line<'_>,
+        line: &ProtocolLine<'_>,
         tags: &[(Cow<'_, str>, Cow<'_, str>)],
         measurement: &str,
     ) -> Option<Self> {
@@ -209,9 +209,9 @@ pub(super) fn tag<'t>(tags: &'t [(Cow<'_, str>, Cow<'_, str>)], name: &str) -> O
 }
 
 /// The text of a string field.
-pub(super) fn string<'a>(line: &Line<'a>, field: &str) -> Option<Cow<'a, str>> {
+pub(super) fn string<'a>(line: &ProtocolLine<'a>, field: &str) -> Option<Cow<'a, str>> {
     line.fields.iter().find_map(|(key, value)| match value {
-        Value::String(text) if key.unescaped() == field => Some(Text::unescaped(*text)),
+        LineValue::String(text) if key.unescaped() == field => Some(Text::unescaped(*text)),
         _ => None,
     })
 }

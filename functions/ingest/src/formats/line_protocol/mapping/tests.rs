@@ -13,12 +13,12 @@ use crate::formats::line_protocol::lines;
 
 const SENDERS: &str = include_str!("../../../../../../tests/line_protocol/senders.txt");
 
-fn with_line<T>(text: &str, then: impl FnOnce(&Line<'_>) -> T) -> T {
+fn with_line<T>(text: &str, then: impl FnOnce(&ProtocolLine<'_>) -> T) -> T {
     then(&lines(text.as_bytes()).next().expect("a line").line.expect(text))
 }
 
 /// What a line becomes: a line of text for each device.
-fn mapped(text: &str, rules: &Rules) -> Vec<String> {
+fn mapped(text: &str, rules: &MappingRules) -> Vec<String> {
     with_line(text, |line| {
         let mapped = map(line, rules).expect(text);
         let room = mapped.room.as_ref().map(|(room, _)| format!("  in {room}")).unwrap_or_default();
@@ -41,7 +41,7 @@ fn lines_of_real_senders_become_these_devices_and_metrics() {
         }
         senders += 1;
         hold(line.as_bytes());
-        let all = mapped(line, &Rules::default());
+        let all = mapped(line, &MappingRules::default());
         let all = if all.is_empty() { vec!["nothing".to_owned()] } else { all };
         for point in all {
             writeln!(written, "    {point}").expect("memory");
@@ -65,7 +65,7 @@ fn the_three_sentences_of_the_readme_hold() {
         ("weather temp=1,value=2", &["weather  weather", "weather  temp"]),
         ("a,host=pi value=1,x=2", &["pi  a", "pi::a  x"]),
     ] {
-        assert_eq!(mapped(line, &Rules::default()), expected, "{line}");
+        assert_eq!(mapped(line, &MappingRules::default()), expected, "{line}");
     }
 }
 
@@ -77,15 +77,15 @@ fn what_cannot_be_read_back_gets_a_digest_and_a_name() {
         "t,host=Device value=1",
         "t,host=.. value=1",
     ] {
-        let id = &mapped(line, &Rules::default())[0];
+        let id = &mapped(line, &MappingRules::default())[0];
         let id = id.split(' ').next().expect("an id");
         assert_eq!(id.rsplit('-').next().map(str::len), Some(12), "{id}");
     }
     let long = format!("t,a={0},b={0} value=1", "x".repeat(70));
-    let id = mapped(&long, &Rules::default())[0].split(' ').next().expect("an id").len();
+    let id = mapped(&long, &MappingRules::default())[0].split(' ').next().expect("an id").len();
     assert_eq!(id, 112 + 13);
     with_line("t,host=Küche\\ 1 value=1", |line| {
-        let mapped = map(line, &Rules::default()).expect("mapped");
+        let mapped = map(line, &MappingRules::default()).expect("mapped");
         let about = mapped.about(&mapped.points[0]);
         assert_eq!(about.name.as_ref().map(Label::as_str), Some("Küche 1"));
     });
@@ -95,7 +95,7 @@ fn what_cannot_be_read_back_gets_a_digest_and_a_name() {
 #[test]
 fn what_ends_like_a_digest_gets_one() {
     let id = |line: &str| {
-        let id = mapped(line, &Rules::default()).remove(0);
+        let id = mapped(line, &MappingRules::default()).remove(0);
         id.split(' ').next().expect("an id").to_owned()
     };
     let digested = id("t,host=küche value=1");
@@ -111,13 +111,13 @@ fn what_ends_like_a_digest_gets_one() {
     }
     let name: Label = label(&digested);
     with_line(&format!("t,host={digested} value=1"), |line| {
-        let mapped = map(line, &Rules::default()).expect("mapped");
+        let mapped = map(line, &MappingRules::default()).expect("mapped");
         assert_eq!(mapped.about(&mapped.points[0]).name, Some(name.clone()));
     });
     let (_, named) = id_of::<DeviceId>(&digested).expect("an id");
     assert_eq!(named, Some(name));
     // The token's own device is what it is, whatever it ends like.
-    let own = Rules { device: digested.parse().ok(), ..Rules::default() };
+    let own = MappingRules { device: digested.parse().ok(), ..MappingRules::default() };
     assert_eq!(mapped("t value=1", &own), [format!("{digested}  t")]);
 }
 
@@ -130,7 +130,7 @@ fn control_characters_reach_no_id_and_no_name() {
             "m,host=a{control}b,room=c{control}d value=1,friendly_name_str=\"e{control}f\""
         );
         with_line(&line, |line| {
-            let mapped = map(line, &Rules::default()).expect("mapped");
+            let mapped = map(line, &MappingRules::default()).expect("mapped");
             let point = &mapped.points[0];
             let about = mapped.about(point);
             assert!(point.device.as_str().starts_with("a_b:c_d-"), "{}", point.device);
@@ -155,7 +155,7 @@ fn control_characters_reach_no_id_and_no_name() {
 fn a_line_teaches_its_tags_and_fields_and_home_assistant_units() {
     let line = "kWh,domain=sensor,entity_id=meter,area=Living\\ Room friendly_name_str=\"Meter\",state_class_str=\"total_increasing\",device_class_str=\"energy\",value=1";
     with_line(line, |line| {
-        let mapped = map(line, &Rules::default()).expect("mapped");
+        let mapped = map(line, &MappingRules::default()).expect("mapped");
         let about = mapped.about(&mapped.points[0]);
         assert_eq!(about.name.as_ref().map(Label::as_str), Some("Meter"));
         assert_eq!(about.tags["area"], "Living Room");
@@ -177,25 +177,25 @@ fn settings_of_the_sender_decide_about_ids_and_rooms() {
     let line = "disk,host=pi,device=sda1,path=/var,zone=attic used=1,value=2";
     for (rules, expected) in [
         (
-            Rules { device: id("d"), ..Rules::default() },
+            MappingRules { device: id("d"), ..MappingRules::default() },
             ["d:sda1:var:attic  disk", "d:sda1:var:attic::disk  used"],
         ),
         (
-            Rules { prefix: id("cabin"), ..Rules::default() },
+            MappingRules { prefix: id("cabin"), ..MappingRules::default() },
             ["cabin:pi:sda1:var:attic  disk", "cabin:pi:sda1:var:attic::disk  used"],
         ),
         (
-            Rules { device_tags: tags(&["path", "host"]), ..Rules::default() },
+            MappingRules { device_tags: tags(&["path", "host"]), ..MappingRules::default() },
             ["var:pi  disk", "var:pi::disk  used"],
         ),
         (
-            Rules { room_tag: Some("zone".to_owned()), ..Rules::default() },
+            MappingRules { room_tag: Some("zone".to_owned()), ..MappingRules::default() },
             ["pi:sda1:var:attic  disk  in attic", "pi:sda1:var:attic::disk  used  in attic"],
         ),
     ] {
         assert_eq!(mapped(line, &rules), expected, "{rules:?}");
     }
-    let own = Rules { device: id("d"), ..Rules::default() };
+    let own = MappingRules { device: id("d"), ..MappingRules::default() };
     for (line, expected) in [
         ("weather temp=1", "d::weather  temp"),
         ("temperature,host=pi value=1", "d  temperature"),
@@ -208,7 +208,7 @@ fn settings_of_the_sender_decide_about_ids_and_rooms() {
 #[test]
 fn fields_that_cannot_be_kept_are_named_and_the_others_are_taken() {
     with_line("a usageIdle=1,usage_idle=2,b=1e300,c=3,c=4,s=\"x\",ok=t", |line| {
-        let mapped = map(line, &Rules::default()).expect("mapped");
+        let mapped = map(line, &MappingRules::default()).expect("mapped");
         let refused: Vec<_> = mapped.refused.iter().map(ToString::to_string).collect();
         assert_eq!(
             refused,
@@ -277,7 +277,7 @@ proptest! {
             let written: String =
                 tags.iter().map(|(tag, value)| format!(",{tag}={}", escape(value))).collect();
             let line = format!("{measurement}{written} {field}=1");
-            let slot = mapped(&line, &Rules::default())[0].replace(" in ", "\0");
+            let slot = mapped(&line, &MappingRules::default())[0].replace(" in ", "\0");
             let slot = slot.split('\0').next().expect("a part").trim_end().to_owned();
             let rule = canonical(&measurement, &tags, &field);
             let known = seen.entry(slot).or_insert_with(|| (rule.clone(), line.clone()));
