@@ -29,7 +29,7 @@ pub(crate) struct Minute {
     rechecks: usize,
     /// Errors outside of judgements, each with the name of the part that failed.
     failures: Vec<(String, SeriesError)>,
-    /// Panics outside of judgements, likewise.
+    /// Panics outside of judgements, each with the name of the part or the recheck.
     panics: Vec<(String, Panic)>,
     /// Whether a part failed as a whole, so that none of its tasks, or no task of a group, was judged.
     is_part_failed: bool,

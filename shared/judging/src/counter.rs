@@ -53,6 +53,10 @@ impl<S: Store> JudgingSession<'_, S> {
         range: TimeRange,
         horizon: &Horizon,
     ) -> Result<Option<Timestamp>> {
+        if horizon.waiting_quarters().is_none() {
+            return Ok(None);
+        }
+
         let from = QuarterHour::of(range.from()).start();
         let sealed = horizon.rolled_up(device.id()).map_or(from, TimeRange::to);
         let Ok(range) = TimeRange::new(from, sealed) else { return Ok(None) };

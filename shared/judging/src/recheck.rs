@@ -77,8 +77,8 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// Judges a rule on its subjects, beginning after the last device that was judged. A device that fails, or whose
-    /// judgement panics, gets a recheck of its own, and holds up no other device.
+    /// Judges a rule on its subjects, beginning after the last device that was judged. If a judgement fails or panics,
+    /// its device gets a recheck of its own and holds up no other device.
     async fn recheck_rule(
         &self,
         rules: &Rules,
