@@ -26,9 +26,8 @@ use serde_json::value::RawValue;
 pub(crate) use self::file::ExportFile;
 use self::file::TEMPORARY;
 use self::format::{Format, Kind, Output};
-use history::line::{Line, Record};
-
-use crate::import::{RUN, sorted};
+use self::row::Row;
+use crate::import::{RUN, Sortable, sorted};
 use crate::interrupted;
 use crate::moment::from_now;
 use crate::output::{counted, print, print_error};
@@ -284,15 +283,24 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
     Ok(Exported { readings, devices: seen.len() as u64, gone, inexact })
 }
 
+impl Sortable for Box<RawValue> {
+    fn place(&self) -> (String, Option<i64>) {
+        let row = Row::of(self).ok();
+        row.map_or_else(Default::default, |row| (row.device.to_string(), Some(row.at.as_millis())))
+    }
+
+    fn bytes(&self) -> usize {
+        self.get().len()
+    }
+}
+
 /// Sorts rows by device and time, and writes them to the file.
 fn write_by_device(mut rows: File, file: &mut ExportFile) -> anyhow::Result<()> {
     rows.rewind()?;
-    let lines = BufReader::new(rows).lines().zip(1..);
-    let lines = lines.map(|(json, line)| Ok(Line::Reading(Record { line, json: json? })));
-    for line in sorted(lines, RUN, &ProgressBar::hidden())? {
-        if let Line::Reading(record) = line? {
-            file.reading(&RawValue::from_string(record.json)?)?;
-        }
+    let lines = BufReader::new(rows).lines();
+    let rows = lines.map(|json| Ok(RawValue::from_string(json?)?));
+    for row in sorted(rows, RUN, &ProgressBar::hidden())? {
+        file.reading(&row?)?;
     }
     Ok(())
 }
