@@ -14,10 +14,10 @@ use crate::architecture::rust_files;
 
 /// The figures of the workspace.
 const LIMITS: Figures = Figures {
-    tuple_parameters: 8,
-    closures_called_it: 101,
-    long_functions: 14,
-    bodies_in_one_piece: 144,
+    tuple_parameters: 6,
+    closures_called_it: 100,
+    long_functions: 11,
+    bodies_in_one_piece: 141,
     heavy_sentences: 14,
     shared_type_names: 77,
 };

@@ -27,11 +27,10 @@ use serde_json::value::RawValue;
 pub(crate) use self::file::ExportFile;
 use self::file::TEMPORARY;
 use self::format::{Format, Kind, Output};
-use history::line::{Line, Record};
-
+use self::row::Row;
 use crate::at::{At, TableParts, Unnamed};
 use crate::client::Client;
-use crate::import::{RUN, sorted};
+use crate::import::{RUN, Sortable, sorted};
 use crate::interrupted;
 use crate::moment::from_now;
 use crate::output::{counted, print, print_error};
@@ -277,15 +276,24 @@ fn export(args: &ExportArgs, format: Format, client: &Client) -> anyhow::Result<
     Ok(Exported { readings, devices: seen.len() as u64, gone, inexact })
 }
 
+impl Sortable for Box<RawValue> {
+    fn place(&self) -> (String, Option<i64>) {
+        let row = Row::of(self).ok();
+        row.map_or_else(Default::default, |row| (row.device.to_string(), Some(row.at.as_millis())))
+    }
+
+    fn bytes(&self) -> usize {
+        self.get().len()
+    }
+}
+
 /// Sorts rows by device and time, and writes them to the file.
 fn write_by_device(mut rows: File, file: &mut ExportFile) -> anyhow::Result<()> {
     rows.rewind()?;
-    let lines = BufReader::new(rows).lines().zip(1..);
-    let lines = lines.map(|(json, line)| Ok(Line::Reading(Record { line, json: json? })));
-    for line in sorted(lines, RUN, &ProgressBar::hidden())? {
-        if let Line::Reading(record) = line? {
-            file.reading(&RawValue::from_string(record.json)?)?;
-        }
+    let lines = BufReader::new(rows).lines();
+    let rows = lines.map(|json| Ok(RawValue::from_string(json?)?));
+    for row in sorted(rows, RUN, &ProgressBar::hidden())? {
+        file.reading(&row?)?;
     }
     Ok(())
 }

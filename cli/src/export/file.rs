@@ -161,13 +161,14 @@ mod tests {
     use std::fs;
 
     use domain::given;
-    use domain::{DeviceId, MetricName};
+    use domain::{DeviceId, MetricName, Timestamp};
     use proptest::prelude::*;
 
     use super::*;
     use history::csv;
     use history::csv::columns::Columns;
     use history::line::Line;
+    use history::reading;
     use history::text_lines::TextLines;
 
     const ROW: &str = r#"{"device_id":"-m","timestamp":"2026-01-11T16:00:00.000Z","t":12345678901234567890123456789012345678}"#;
@@ -306,7 +307,7 @@ mod tests {
             for (n, (device, room, metrics)) in readings.into_iter().enumerate() {
                 let metrics: BTreeMap<String, String> = metrics.into_iter().collect();
                 let at = format!("2026-01-11T16:00:00.00{n}Z");
-                let mut json = format!(r#"{{"timestamp":"{at}","device_id":"{device}""#);
+                let mut json = format!(r#"{{"device_id":"{device}","timestamp":"{at}""#);
                 json.extend(room.map(|room| format!(r#","room":"{room}""#)));
                 json.extend(metrics.iter().map(|(name, value)| format!(",\"{name}\":{value}")));
                 json.push('}');
@@ -314,11 +315,12 @@ mod tests {
                 expected.push(json);
             }
             file.finish().unwrap();
-            let lines = csv::read(TextLines::new(BufReader::new(File::open(&path).unwrap())), &Columns::default()).unwrap();
+            let lines = TextLines::new(BufReader::new(File::open(&path).unwrap()));
+            let lines = csv::read(lines, &Columns::default(), Timestamp::MAX).unwrap();
             let told: Vec<String> = lines
                 .map(|line| match line.unwrap() {
-                    Line::Reading(record) => record.json,
-                    Line::Refused(refusal) => refusal.to_string(),
+                    Line::Reading(read) => reading::json(&read.reading),
+                    line => panic!("{line:?}"),
                 })
                 .collect();
             prop_assert_eq!(told, expected);

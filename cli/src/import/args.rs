@@ -1,7 +1,7 @@
 //! The command line of `roomtide import`. Opens no file.
 
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
@@ -27,9 +27,9 @@ A line or a cell that cannot be read is refused, and the import goes on. The exi
 if everything is stored, 3 if something was refused, 4 if the table lacks something of the source, 2 if the command \
 line cannot be parsed, 1 if the import stopped or could not begin, as where an option does not fit the file.
 
-Each device's readings are sent in order of time, which keeps the cost of rollups low: a file in another \
-order is sorted first, in temporary files of the size of the inflated file (the environment variable TMPDIR \
-names their directory). Standard input keeps its order, unless it has a total().
+Each device's readings are sent in order of time, which keeps the cost of rollups low: what is imported is \
+sorted first, beyond 64 MB in temporary files of the size of the inflated file (the environment variable \
+TMPDIR names their directory).
 
 What is stored is read back, value by value, and a value that the table has not as it was sent is named.
 
@@ -72,14 +72,11 @@ pub(crate) struct ImportArgs {
     /// Restore rollups and stays that `export --rollups` wrote, into the table of --data-dir or --table, where
     /// it has none. All of the file: no other option fits it
     #[arg(long, conflicts_with_all = [
-        "url", "token", "dry_run", "take_back", "yes", "strict", "merge", "again", "state", "pace", "thin", "thin_before", "batch",
+        "url", "token", "dry_run", "take_back", "yes", "merge", "again", "state", "pace", "thin_before", "batch",
         "round", "format", "timestamp", "timestamp_format", "time_zone", "interval", "decimal_comma", "device", "device_id",
         "room", "metric", "map", "from", "to", "only", "except", "database", "source_token", "storage", "precision", "device_tags", "room_tag", "prefix",
     ])]
     pub(super) rollups: bool,
-    /// Stop at the first line or cell that cannot be read
-    #[arg(long)]
-    pub(super) strict: bool,
     /// Keep the other metrics of a reading that the table already has
     #[arg(long)]
     pub(super) merge: bool,
@@ -91,7 +88,7 @@ pub(crate) struct ImportArgs {
     pub(super) state: Option<PathBuf>,
     /// Take an import back: FILE is its report, or its progress if it stopped. Deletes what it stored, and the devices
     /// and rooms that were new and have nothing else. The server is that of the import, unless --url names it
-    #[arg(long, conflicts_with_all = ["data_dir", "dry_run", "rollups", "again", "state", "merge", "strict", "format"])]
+    #[arg(long, conflicts_with_all = ["data_dir", "dry_run", "rollups", "again", "state", "merge", "format"])]
     pub(super) take_back: bool,
     /// Take back without a question
     #[arg(long, requires = "take_back")]
@@ -100,24 +97,9 @@ pub(crate) struct ImportArgs {
     /// of the table's, which the server tells
     #[arg(long, value_name = "UNITS")]
     pub(super) pace: Option<NonZeroU32>,
-    /// Thin to one reading of a series for 15 minutes: a counter's last value, the mean of other numbers. Needs
-    /// --thin-before
-    #[arg(
-        long,
-        value_enum,
-        value_name = "TIME",
-        requires = "thin_before",
-        help_heading = "Sources"
-    )]
-    pub(super) thin: Option<Thin>,
-    /// The time before which points are thinned, such as 2024-01-01T00:00:00Z
-    #[arg(
-        long,
-        value_name = "TIME",
-        allow_hyphen_values = true,
-        requires = "thin",
-        help_heading = "Sources"
-    )]
+    /// The time before which points are thinned to one reading of a series for 15 minutes, such as
+    /// 2024-01-01T00:00:00Z: a counter's last value, the mean of other numbers
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Sources")]
     pub(super) thin_before: Option<String>,
     /// The readings of a request, at most 10000
     #[arg(long, default_value = "500")]
@@ -188,10 +170,19 @@ impl ImportArgs {
         if format == Format::Shelly && has_columns { Format::Csv } else { format }
     }
 
-    /// Returns the options of an upload.
-    pub(super) fn upload_options(&self, keeps_rooms: bool) -> UploadOptions {
-        let pace = self.pace.map(|units| f64::from(units.get()));
-        UploadOptions { batch: self.batch.get(), strict: self.strict, pace, keeps_rooms }
+    /// Returns the options of an upload. Points are always merged, and the registry decides their rooms.
+    pub(super) fn upload_options(&self, is_of_points: bool) -> UploadOptions {
+        UploadOptions {
+            batch: self.batch.get(),
+            pace: self.pace.map(|units| f64::from(units.get())),
+            keeps_rooms: !is_of_points,
+            merge: is_of_points || self.merge,
+        }
+    }
+
+    /// Returns the file of the map of series. For CSV, --map is no file.
+    pub(super) fn map_file(&self) -> Option<&Path> {
+        self.csv.map.first().filter(|map| !map.contains('=')).map(Path::new)
     }
 
     /// Returns how lines become devices and rooms.
@@ -248,8 +239,8 @@ impl ImportArgs {
         if format != Format::HomeAssistant && self.storage.is_some() {
             bail!("{file} is {}; --storage does not fit it", format.name());
         }
-        if !is_source && self.thin.is_some() {
-            bail!("{file} is {}; --thin does not fit it", format.name());
+        if !is_source && self.thin_before.is_some() {
+            bail!("{file} is {}; --thin-before does not fit it", format.name());
         }
         if is_source && self.merge {
             bail!("--merge: points are always merged with what the table has");
@@ -264,14 +255,6 @@ fn formats() -> impl TypedValueParser<Value = Format> {
         let found = NAMED.into_iter().find(|(known, _)| *known == name);
         found.expect("clap has compared the name").1
     })
-}
-
-/// The time for which one reading of a series is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Thin {
-    /// A quarter of an hour, by which rollups are made
-    #[value(name = "15m")]
-    QuarterHour,
 }
 
 /// The columns of a CSV.
@@ -391,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_time_may_be_relative() {
-        let words = ["--from", "-24h", "--to", "-1h", "--thin", "15m", "--thin-before", "-7d"];
+        let words = ["--from", "-24h", "--to", "-1h", "--thin-before", "-7d"];
         let words = ["import", "file"].iter().chain(&words);
         let args: ImportArgs = parsed(words).unwrap();
         let times = [args.from, args.to, args.thin_before].map(Option::unwrap);

@@ -26,7 +26,7 @@ pub(super) fn check(args: &ImportArgs) -> anyhow::Result<()> {
     if client.is_server() {
         client.ensure_roomtide()?;
         ensure_may_write(client)?;
-        if args.thin.is_some() {
+        if args.thin_before.is_some() {
             ensure_may_read(client)?;
         }
     }
@@ -55,12 +55,12 @@ pub(super) fn ensure_may_edit(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fails if the token may not read the metrics of a device, which --thin needs to find the counters.
+/// Fails if the token may not read the metrics of a device, which --thin-before needs to find the counters.
 fn ensure_may_read(client: &Client) -> anyhow::Result<()> {
     const PATH: &str = "/devices?limit=1";
     let answer = client.get(PATH)?;
     if answer.status != 200 {
-        bail!("{}; --thin asks which metrics are counters", client.error(PATH, &answer));
+        bail!("{}; --thin-before asks which metrics are counters", client.error(PATH, &answer));
     }
     Ok(())
 }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn what_would_end_an_import_is_found_before_its_source_is_read() {
-        let thin = ["in:a.lp", "--thin", "15m", "--thin-before", "2024-01-01T00:00:00Z"];
+        let thin = ["in:a.lp", "--thin-before", "2024-01-01T00:00:00Z"];
         for (words, ready, post, get, expected) in [
             (&["in:a.lp"][..], READY, 400, 403, ""),
             (&["in:a.lp", "--token", "t"], READY, 400, 403, ""),
@@ -117,7 +117,7 @@ mod tests {
             (&["in:a.lp", "--state", "in:no/such"], READY, 400, 200, "--state"),
             (&["in:a.lp", "--state", "in:a.lp"], READY, 400, 200, "--state"),
             (&thin, READY, 400, 200, ""),
-            (&thin, READY, 400, 403, "--thin asks which metrics are counters"),
+            (&thin, READY, 400, 403, "--thin-before asks which metrics are counters"),
         ] {
             let said = said(words, ready, post, get);
             assert!(said.contains(expected) && said.is_empty() == expected.is_empty(), "{said}");

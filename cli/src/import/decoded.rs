@@ -1,70 +1,74 @@
-//! The lines of a source, decoded into readings by the code of the function ingest. Sends nothing.
+//! What of a source is sent together, decoded into readings by the code of the function ingest. Sends nothing.
 
 use std::collections::BTreeMap;
 
-use domain::{Reading, Timestamp};
-use history::points::line_reader::LineReader;
-use history::points::unite::{Group, SentLine};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
-
-use super::patterns::Patterns;
-use super::registry::RegistryLine;
-use history::line::{Line, Lines, Record};
+use domain::Timestamp;
+use history::line::Line;
 use history::line_protocol::{PRECISION_HINT, Precision};
 use history::point::Way;
+use history::points::line_reader::LineReader;
+use history::points::unite::{Group, SentLine};
+use history::reading::{self, HistoryReading};
 use history::refusals::Refusal;
 use history::taught::Taught;
 
-/// A reading, and the number of the first line that was decoded with it, which names the reading in a refusal.
-#[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) line: u64,
-    pub(super) reading: Reading,
-}
+use super::patterns::Patterns;
 
-/// Lines that are decoded together: a row, or all lines of a device and millisecond.
+/// All lines of a device and millisecond.
 #[derive(Debug, Default)]
 pub(super) struct Decoded {
     /// The number of lines.
     pub(super) lines: u64,
     /// The lines, by which an import that continues knows them again.
     pub(super) text: String,
-    pub(super) entries: Vec<Entry>,
-    pub(super) registry: Vec<RegistryLine>,
+    /// The lines of points, each with its series.
+    pub(super) points: Group,
+    pub(super) readings: Vec<HistoryReading>,
     pub(super) refusals: Vec<Refusal>,
 }
 
 /// An iterator of decoded lines. An error is its last element.
 pub(super) type DecodedLines<'a> = Box<dyn Iterator<Item = anyhow::Result<Decoded>> + 'a>;
 
-/// Decodes the rows of a file of readings, without the devices and metrics that are left out. `now` is the time of
-/// reception.
-pub(super) fn rows(lines: Lines, now: Timestamp, except: Patterns) -> DecodedLines<'static> {
-    Box::new(lines.map(move |line| Ok(row(line?, now, &except))))
+/// Puts sorted lines of readings together, without the devices and metrics that are left out.
+pub(super) fn lines<'a>(
+    lines: impl Iterator<Item = anyhow::Result<Line>> + 'a,
+    except: Patterns,
+) -> DecodedLines<'a> {
+    let mut lines = lines.peekable();
+    Box::new(std::iter::from_fn(move || {
+        let first = match lines.next()? {
+            Ok(first) => first,
+            Err(error) => return Some(Err(error)),
+        };
+        let owner = first.owner();
+        let mut decoded = Decoded::default();
+        decoded.add(first, &except);
+        let is_same =
+            |next: &anyhow::Result<Line>| next.as_ref().is_ok_and(|next| next.owner() == owner);
+        while let Some(Ok(next)) = lines.next_if(is_same) {
+            decoded.add(next, &except);
+        }
+        Some(Ok(decoded))
+    }))
 }
 
-fn row(line: Line, now: Timestamp, except: &Patterns) -> Decoded {
-    let record = match line {
-        Line::Reading(record) => record,
-        Line::Refused(refusal) => {
-            let text = refusal.reason.clone();
-            return Decoded { lines: 1, text, refusals: vec![refusal], ..Decoded::default() };
+impl Decoded {
+    fn add(&mut self, line: Line, except: &Patterns) {
+        self.lines += 1;
+        match line {
+            Line::Reading(HistoryReading { line, reading }) => {
+                self.text += &reading::json(&reading);
+                let reading = except.leave_out_of(reading);
+                self.readings.extend(reading.map(|reading| HistoryReading { line, reading }));
+            }
+            Line::Refused(refusal) => {
+                self.text += &refusal.reason;
+                self.refusals.push(refusal);
+            }
+            Line::Row(_) | Line::Registry(_) => {}
         }
-    };
-
-    let line = record.line;
-    let mut decoded = Decoded { lines: 1, text: record.json.clone(), ..Decoded::default() };
-    match meaning(&record, now) {
-        Ok(Meaning::Reading(reading)) => {
-            let reading = except.leave_out_of(*reading);
-            decoded.entries.extend(reading.map(|reading| Entry { line, reading }));
-        }
-        Ok(Meaning::Registry(line)) => decoded.registry.extend(line.without(except)),
-        Err(reason) => decoded.refusals.push(Refusal { line, reason }),
     }
-    decoded
 }
 
 /// How points are decoded.
@@ -82,19 +86,19 @@ pub(super) fn points<'a>(
     groups: impl Iterator<Item = anyhow::Result<Group>> + 'a,
     rules: PointRules,
 ) -> DecodedLines<'a> {
-    Box::new(groups.map(move |group| Ok(rules.decode(&group?))))
+    Box::new(groups.map(move |group| Ok(rules.decode(group?))))
 }
 
 impl PointRules {
     /// Decodes the lines of each [`Way`] together. A line is refused if an earlier line of its way has the same metric
     /// of the same device.
-    fn decode(&self, group: &Group) -> Decoded {
+    fn decode(&self, group: Group) -> Decoded {
         let texts: Vec<&str> = group.iter().map(|line| &*line.text).collect();
         let (lines, text) = (group.len() as u64, texts.join("\n"));
         let mut decoded = Decoded { lines, text, ..Decoded::default() };
 
         let mut by_way: BTreeMap<Way, Vec<&SentLine>> = BTreeMap::new();
-        for line in group {
+        for line in &group {
             by_way.entry(line.way).or_default().push(line);
         }
 
@@ -114,12 +118,12 @@ impl PointRules {
                 .iter()
                 .filter_map(|(number, why)| Some(self.refusal(line_at(&lines, *number)?, why)));
             decoded.refusals.extend(refused);
-            decoded.entries.extend(read.readings.into_iter().map(|mut reading| {
+            decoded.readings.extend(read.readings.into_iter().map(|mut reading| {
                 self.taught.add_to(&mut reading);
-                Entry { line: lines[0].line, reading }
+                HistoryReading { line: lines[0].line, reading }
             }));
         }
-        decoded
+        Decoded { points: group, ..decoded }
     }
 
     /// Makes the refusal of a line. Only the lines of a file keep the advice about --precision, because no other source
@@ -148,59 +152,6 @@ fn shown(millis: i64) -> String {
     Timestamp::from_millis(millis).map_or_else(|_| format!("{millis} ms"), |at| at.to_string())
 }
 
-enum Meaning {
-    Reading(Box<Reading>),
-    Registry(Box<RegistryLine>),
-}
-
-/// The members that tell the kinds of lines apart.
-#[derive(Deserialize)]
-struct Kind<'a> {
-    #[serde(borrow)]
-    device: Option<&'a RawValue>,
-    #[serde(borrow)]
-    room: Option<&'a RawValue>,
-    #[serde(borrow)]
-    annotation: Option<&'a RawValue>,
-    timestamp: Option<IgnoredAny>,
-    #[serde(rename = "Item")]
-    item: Option<IgnoredAny>,
-}
-
-impl Kind<'_> {
-    /// Whether a line describes a device or a room, or is an annotation.
-    fn is_of_registry(&self) -> bool {
-        let is_object = |value: &&RawValue| value.get().starts_with('{');
-        [self.device, self.room, self.annotation].iter().flatten().any(is_object)
-    }
-}
-
-/// Whether a line describes a device or a room, or is an annotation.
-pub(super) fn is_of_registry(line: &Line) -> bool {
-    let Line::Reading(record) = line else { return false };
-    serde_json::from_str(&record.json).is_ok_and(|members: Kind<'_>| members.is_of_registry())
-}
-
-fn meaning(record: &Record, now: Timestamp) -> Result<Meaning, String> {
-    // A line that is not an object is parsed as a reading later, which reports the error.
-    if let Ok(members) = serde_json::from_str::<Kind<'_>>(&record.json) {
-        if members.is_of_registry() {
-            return RegistryLine::read(record).map(Box::new).map(Meaning::Registry);
-        }
-        if members.item.is_some() {
-            return Err("is a rollup; rollups are imported with --rollups".into());
-        }
-        if members.timestamp.is_none() {
-            return Err("timestamp: is missing; a file does not tell when it was measured".into());
-        }
-    }
-    let reading = history::read_reading(&record.json, now).map_err(|error| {
-        let field = error.field.map(|field| format!("{field}: ")).unwrap_or_default();
-        format!("{field}{}", error.message)
-    })?;
-    Ok(Meaning::Reading(Box::new(reading)))
-}
-
 #[cfg(test)]
 mod tests {
     use domain::given::device;
@@ -225,7 +176,7 @@ mod tests {
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         let precision = precision.parse().unwrap();
         let reader = LineReader { now, rules: history::LineRules::default() };
-        PointRules { reader, precision, taught: Taught::default() }.decode(group)
+        PointRules { reader, precision, taught: Taught::default() }.decode(group.clone())
     }
 
     fn refusals(group: &Group, precision: &str) -> Vec<String> {
@@ -241,7 +192,9 @@ mod tests {
         let group: Group = (3..).zip(texts).map(|(n, text)| line(n, text, Way::Plain)).collect();
         let decoded = decode(&group, "ns");
         assert_eq!((decoded.lines, decoded.refusals.len()), (2, 0));
-        let [Entry { line: 3, reading }] = &decoded.entries[..] else { panic!("{decoded:?}") };
+        let [HistoryReading { line: 3, reading }] = &decoded.readings[..] else {
+            panic!("{decoded:?}")
+        };
         assert_eq!(reading.device, device("sensor.warm"));
         assert_eq!(reading.metrics().len(), 2);
         let about = reading.about.as_ref().unwrap();
@@ -258,7 +211,7 @@ mod tests {
         let said = refusals(&group, "ns");
         assert!(said[0].starts_with("line 6: "), "{said:?}");
         assert!(said[1].starts_with("m,zone= at 2026-01-11T16:00:00.000Z: "), "{said:?}");
-        assert_eq!(decode(&group, "ns").entries.len(), 1, "the other is taken");
+        assert_eq!(decode(&group, "ns").readings.len(), 1, "the other is taken");
     }
 
     #[test]

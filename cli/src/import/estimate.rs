@@ -1,12 +1,17 @@
 //! Estimates the size and the cost of an import, at the prices of us-east-1. Sends nothing.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::hash::{BuildHasher as _, RandomState};
+use std::mem;
+use std::path::Path;
 
 use domain::{DeviceId, Reading, RoomId, Timestamp};
+use history::notes::OwnSum;
+use history::points::line_reader::LineReader;
+use history::refusals::Refusals;
 
-use super::decoded::Entry;
+use super::decoded::DecodedLines;
 use super::energy::Energy;
 use super::listed::Listed;
 use super::registry::RegistryLine;
@@ -15,8 +20,6 @@ use super::round::{Rounds, batches};
 use super::thin_estimate::ThinEstimate;
 use super::upload::UploadOptions;
 use crate::pace::HALF;
-use history::notes::OwnSum;
-use history::refusals::Refusals;
 
 /// Dollars per million write units, read units, HTTP API requests and Lambda requests.
 ///
@@ -36,13 +39,15 @@ const DAY: f64 = 86_400.0;
 /// Thinning is recommended if at least this many readings become one.
 const WORTH_THINNING: u64 = 2;
 
-/// The counted contents of a file.
+/// The number of lines in a round.
+const ROUND: usize = 16_000;
+
+/// The counted contents of a source.
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
-    lines: u64,
-    /// Hashes of devices and timestamps: eight bytes per reading, because files may be large.
-    keys: HashSet<u64>,
-    hasher: RandomState,
+    /// The number of lines that became part of another line's reading.
+    folded: u64,
+    readings: u64,
     devices: BTreeMap<DeviceId, Written>,
     rooms: BTreeSet<RoomId>,
     span: Option<(Timestamp, Timestamp)>,
@@ -51,8 +56,9 @@ pub(super) struct Estimate {
     rollups: RollupEstimate,
     energy: Energy,
     thinned: ThinEstimate,
-    /// The devices of a file of readings.
-    listed: Option<Listed>,
+    listed: Listed,
+    /// Whether the series of points are listed; otherwise devices are.
+    lists_series: bool,
     /// The write units per second that the person chose.
     pace: Option<f64>,
     /// Whether the report mentions the option to thin.
@@ -68,47 +74,57 @@ struct Written {
 }
 
 impl Estimate {
-    /// Makes an empty estimate of a file of readings.
-    pub(super) fn of_readings(options: UploadOptions) -> Self {
-        Self { pace: options.pace, listed: Some(Listed::default()), ..Self::default() }
+    /// Makes an empty estimate of lines of readings.
+    pub(super) fn of_lines(options: UploadOptions) -> Self {
+        Self { pace: options.pace, ..Self::default() }
     }
 
-    /// Makes an empty estimate of a source with its own sums. The source lists its series instead of devices.
+    /// Makes an empty estimate of points whose source has these sums of its own.
     pub(super) fn of_points(own: BTreeMap<String, OwnSum>, options: UploadOptions) -> Self {
-        Self { energy: Energy::new(own), pace: options.pace, ..Self::default() }
+        Self { energy: Energy::new(own), lists_series: true, ..Self::of_lines(options) }
     }
 
-    /// Adds all lines of an import.
-    pub(super) fn add_all(&mut self, rounds: Rounds<'_>, batch: usize) -> anyhow::Result<()> {
-        for round in rounds {
+    /// Adds all lines of a source.
+    pub(super) fn add_all(
+        &mut self,
+        lines: DecodedLines<'_>,
+        batch: usize,
+        reader: &LineReader,
+    ) -> anyhow::Result<()> {
+        let listed = RefCell::new(mem::take(&mut self.listed));
+        let lines = lines.inspect(|decoded| {
+            decoded.iter().for_each(|decoded| listed.borrow_mut().add(decoded, reader));
+        });
+        for round in Rounds::new(Box::new(lines), ROUND) {
             let round = round?;
-            // Merges come first: in a file ordered by time, a merged reading is the earliest of its device.
-            for entries in [&round.merges, &round.puts] {
-                self.requests += batches(entries, batch).len() as u64;
-                for Entry { reading, .. } in entries {
-                    self.add(reading);
-                    self.listed.iter_mut().for_each(|listed| listed.add(reading));
-                    self.lines += 1;
-                }
-            }
-            self.lines += round.folded;
-            self.registry += round.registry.len();
-            for (device, name, unit) in round.registry.iter().flat_map(RegistryLine::units) {
-                self.listed.iter_mut().for_each(|listed| {
-                    listed.set_unit(&device, &name, unit.clone());
-                });
-            }
-            let behind = round.registry.iter().filter_map(RegistryLine::behind);
-            behind.for_each(|device| self.energy.put_behind(device));
+            self.requests += batches(&round.readings, batch).len() as u64;
+            round.readings.iter().for_each(|read| self.add(&read.reading));
+            self.folded += round.folded;
             self.refusals.extend(round.refusals);
         }
+        self.listed = listed.into_inner();
         Ok(())
+    }
+
+    /// Adds what the source describes of devices and rooms, after its readings.
+    pub(super) fn add_registry(&mut self, registry: &[RegistryLine]) {
+        self.registry += registry.len();
+        for (device, name, unit) in registry.iter().flat_map(RegistryLine::units) {
+            self.listed.set_unit(&device, &name, unit);
+        }
+        let behind = registry.iter().filter_map(RegistryLine::behind);
+        behind.for_each(|device| self.energy.put_behind(device));
+    }
+
+    /// Writes the map of the series, for a person to edit.
+    pub(super) fn write_map(&self, path: &Path) -> anyhow::Result<()> {
+        self.listed.write_map(path)
     }
 
     fn add(&mut self, reading: &Reading) {
         let (has_counter, has_other) = self.energy.add(reading);
         self.thinned.add(reading, has_counter, has_other);
-        self.keys.insert(self.hasher.hash_one((&reading.device, reading.at)));
+        self.readings += 1;
         let (first, last) = self.span.unwrap_or((reading.at, reading.at));
         self.span = Some((first.min(reading.at), last.max(reading.at)));
         if !self.devices.contains_key(&reading.device) {
@@ -146,19 +162,22 @@ fn bytes(reading: &Reading) -> u64 {
 impl fmt::Display for Estimate {
     #[expect(clippy::cast_precision_loss, reason = "an estimate in dollars")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let readings = self.keys.len() as u64;
+        if self.lists_series {
+            writeln!(f, "series       {}", self.listed.len())?;
+            self.listed.write(f, "points")?;
+        }
         write!(f, "{}", self.energy)?;
-        writeln!(f, "readings     {readings}")?;
+        writeln!(f, "readings     {}", self.readings)?;
         if let Some((first, last)) = self.span {
             writeln!(f, "             from {first} to {last}")?;
         }
-        if self.lines > readings {
+        if self.folded > 0 {
             let text = "lines of the same device and timestamp as another";
-            writeln!(f, "duplicates   {} {text}", self.lines - readings)?;
+            writeln!(f, "duplicates   {} {text}", self.folded)?;
         }
         writeln!(f, "devices      {}", self.devices.len())?;
-        if let Some(listed) = &self.listed {
-            write!(f, "{listed}")?;
+        if !self.lists_series {
+            self.listed.write(f, "readings")?;
         }
         writeln!(f, "rooms        {}", self.rooms.len())?;
         if self.registry > 0 {
@@ -194,7 +213,7 @@ impl fmt::Display for Estimate {
                 shown_time(of_table / HOME_UNITS)
             )?,
         }
-        let (count, thinned) = (self.keys.len() as u64, self.thinned.kept());
+        let (count, thinned) = (self.readings, self.thinned.kept());
         if self.can_be_thinned && count >= WORTH_THINNING * thinned.max(1) {
             // Assumes the usual size of a reading.
             let share = thinned as f64 / count as f64;
@@ -204,8 +223,7 @@ impl fmt::Display for Estimate {
             );
             write!(
                 f,
-                "\n--thin 15m   {thinned} readings: {thin:.4} dollars, {} provisioned (--thin-before chooses what \
-                 is old enough)",
+                "\n--thin-before TIME leaves {thinned} readings, if all are older: {thin:.4} dollars, {} provisioned",
                 days(thin_of_table)
             )?;
         }
@@ -227,26 +245,21 @@ mod tests {
     use super::*;
     use crate::import::decoded;
     use crate::import::patterns::Patterns;
-    use history::line::Lines;
     use history::line::{Line, Record};
 
     const OPTIONS: UploadOptions =
-        UploadOptions { batch: 2, strict: false, pace: None, keeps_rooms: true };
+        UploadOptions { batch: 2, pace: None, keeps_rooms: true, merge: false };
 
-    fn estimate_of(lines: Lines, now: Timestamp, size: usize) -> Estimate {
-        let lines = decoded::rows(lines, now, Patterns::default());
-        let mut estimate = Estimate::of_readings(OPTIONS);
-        estimate.add_all(Rounds::new(lines, size, false), OPTIONS.batch).unwrap();
+    fn estimate(lines: &[&str]) -> Estimate {
+        let lines = (1..).zip(lines).map(|(line, json)| Record { line, json: (*json).to_owned() });
+        let mut lines: Vec<Line> =
+            lines.map(|record| Line::decode(record, Timestamp::MAX)).collect();
+        lines.sort_by_key(Line::owner);
+        let lines = decoded::lines(lines.into_iter().map(Ok), Patterns::default());
+        let reader = LineReader { now: Timestamp::MAX, rules: history::LineRules::default() };
+        let mut estimate = Estimate::of_lines(OPTIONS);
+        estimate.add_all(lines, OPTIONS.batch, &reader).unwrap();
         estimate
-    }
-
-    fn estimate(lines: &[&str], size: usize) -> Estimate {
-        let lines: Vec<_> = (1..)
-            .zip(lines)
-            .map(|(line, json)| Ok(Line::Reading(Record { line, json: (*json).to_owned() })))
-            .collect();
-        let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        estimate_of(Box::new(lines.into_iter()), now, size)
     }
 
     #[test]
@@ -256,8 +269,8 @@ mod tests {
             r#"{"device_id": "b", "timestamp": "2026-01-11T17:00:00Z", "t": 1}"#,
             r#"{"device_id": "ROOM", "timestamp": 1768147200, "t": 1}"#,
         ];
-        let estimate = estimate(&lines, 10);
-        assert_eq!((estimate.keys.len(), estimate.requests, estimate.write_units()), (2, 1, 3));
+        let estimate = estimate(&lines);
+        assert_eq!((estimate.readings, estimate.requests, estimate.write_units()), (2, 1, 3));
         assert_eq!((estimate.devices.len(), estimate.rooms.len()), (2, 1));
         let text = estimate.to_string();
         assert!(
@@ -281,7 +294,7 @@ mod tests {
             line("b", "11T16:00:00"),
         ];
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let text = estimate(&lines, 10).to_string();
+        let text = estimate(&lines).to_string();
         let expected =
             "rollups      4 of 15 minutes, 3 of days\n             7 write units, 14 read units\n";
         assert!(text.contains(expected), "{text}");
@@ -295,7 +308,7 @@ mod tests {
             })
             .collect();
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let mut estimate = estimate(&lines, 10_000);
+        let mut estimate = estimate(&lines);
         // 3000 readings, 200 quarters, 3 days and twice 6 edges of the stream's batches.
         let text = estimate.to_string();
         let home = "\nprovisioned  0.2 hours at 5.5 write units a second, half of a home's table; --pace 11 takes all of it: 0.1 hours";
@@ -306,19 +319,19 @@ mod tests {
             text.contains("\nprovisioned  3.7 days at 0.01 write units a second (--pace)\n"),
             "{text}"
         );
-        assert!(text.contains("\n--thin 15m   200 readings: 0.0"), "{text}");
-        assert!(text.contains(" dollars, 11.5 hours provisioned ("), "{text}");
+        assert!(
+            text.contains("\n--thin-before TIME leaves 200 readings, if all are older: 0.0"),
+            "{text}"
+        );
+        assert!(text.contains(" dollars, 11.5 hours provisioned"), "{text}");
     }
 
     #[test]
-    fn a_duplicate_is_one_reading_and_is_written_as_often_as_it_is_sent() {
+    fn a_duplicate_is_one_reading_and_is_written_once() {
         let line = r#"{"device_id": "a", "timestamp": 1768147200, "t": 1}"#;
-        let same_round = estimate(&[line; 3], 10);
-        assert_eq!((same_round.keys.len(), same_round.write_units()), (1, 1));
-        assert!(same_round.to_string().contains("duplicates   2 "), "{same_round}");
-        let three_rounds = estimate(&[line; 3], 1);
-        assert_eq!((three_rounds.keys.len(), three_rounds.write_units()), (1, 3));
-        assert!(three_rounds.to_string().contains("duplicates   2 "), "{three_rounds}");
+        let estimate = estimate(&[line; 3]);
+        assert_eq!((estimate.readings, estimate.write_units()), (1, 1));
+        assert!(estimate.to_string().contains("duplicates   2 "), "{estimate}");
     }
 
     #[test]
@@ -328,6 +341,6 @@ mod tests {
             r#"{"device_id": "a", "room": "r", "timestamp": 1768147201, "t": 1}"#,
             r#"{"device_id": "b", "timestamp": 1768147201, "t": 1}"#,
         ];
-        assert_eq!(estimate(&lines, 10).write_units(), 5);
+        assert_eq!(estimate(&lines).write_units(), 5);
     }
 }

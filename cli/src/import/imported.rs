@@ -180,33 +180,20 @@ impl<'a> Imported<'a> {
     ) -> anyhow::Result<Option<DeviceBefore>> {
         let Ok(table) = &self.table else { return Ok(None) };
         let mut state = self.state.borrow_mut();
+        let is_verified = self.seen.borrow().verified.contains(device);
         let before = match state.devices().get(device).copied() {
-            Some(before) if before.from <= from && self.is_verified(device) => {
-                return Ok(Some(before));
-            }
-            Some(before) if !self.is_verified(device) => verified(before, from, device, table)?,
+            None => first_asked(from, device, table)?,
+            Some(before) if !is_verified => verified(before, from, device, table)?,
+            Some(before) if before.from <= from => return Ok(Some(before)),
             // Readings from `before.from` on may be the import's own, so they prove nothing.
             Some(before) => {
                 let found = table.first_from(device, from)?.filter(|found| *found < before.from);
                 DeviceBefore { from, until: found.or(before.until), ..before }
             }
-            None => {
-                // The registry learns of a device only after its first readings are stored.
-                let first = table.first_from(device, Timestamp::MIN)?;
-                let is_new = first.is_none() && table.described(device)?.is_none();
-                let has_past = first.is_some_and(|first| first < from);
-                let until = if has_past { table.first_from(device, from)? } else { first };
-                DeviceBefore { is_new, has_past, from, until }
-            }
         };
         state.note_device(device, before)?;
         self.seen.borrow_mut().verified.insert(device.clone());
         Ok(Some(before))
-    }
-
-    /// Whether this run has asked what the device had before.
-    fn is_verified(&self, device: &DeviceId) -> bool {
-        self.seen.borrow().verified.contains(device)
     }
 
     /// Returns the metric of an entity's field `value`. Returns `None` if the table had readings of the device up to
@@ -310,6 +297,19 @@ impl<'a> Imported<'a> {
         }
         Ok(ended)
     }
+}
+
+/// What a device has before its first reading is sent. The registry learns of a device only after that.
+fn first_asked(
+    from: Timestamp,
+    device: &DeviceId,
+    table: &Table<'_>,
+) -> anyhow::Result<DeviceBefore> {
+    let first = table.first_from(device, Timestamp::MIN)?;
+    let is_new = first.is_none() && table.described(device)?.is_none();
+    let has_past = first.is_some_and(|first| first < from);
+    let until = if has_past { table.first_from(device, from)? } else { first };
+    Ok(DeviceBefore { is_new, has_past, from, until })
 }
 
 /// What an earlier run knew of a device, if the table is still the one of that run. Another table may have begun at the

@@ -18,7 +18,6 @@ use history::influxdb::{Context, Server};
 use history::line_protocol::{LineFile, Precision};
 use history::notes::Notes;
 use history::source::Source;
-use history::units::SeriesUnits;
 
 /// Imports the databases of a server, or reports what an import would do.
 pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow::Result<ExitCode> {
@@ -41,7 +40,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
 
     let precision = Precision::NANOSECONDS;
     let points = LineFile::new(spool.lines()?, precision, Vec::new(), notes.clone());
-    let source = Source { points: Box::new(points), notes, units: SeriesUnits::default() };
+    let source = Source::of_points(Box::new(points), notes);
     // Relative times are those of the first run.
     let from = args.from.as_ref().map(|_| shown_nanos(spool.span().from));
     let to = args.to.as_ref().map(|_| shown_nanos(spool.span().to));

@@ -1,42 +1,70 @@
-//! Imports the points of a source: sorts, unites and sends them, or reports them in a dry run. Opens no source.
+//! Imports a source: sorts what it has by device and time, and uploads it, or reports it in a dry run. Opens no source.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use domain::{DeviceId, MetricName, Timestamp};
+use history::csv::totals::Totals;
+use history::line::{Line, Lines};
+use history::notes::Notes;
+use history::point::Point;
 use history::points::device_point::{DevicePoint, DevicesOfSeries};
 use history::points::line_reader::LineReader;
 use history::points::thin::{KnownKinds, Thinned};
 use history::points::unite::{Group, United, UnitedCounts};
+use history::refusals::{Refusal, Refusals};
+use history::source::{Source, SourceItems};
 use history::taught::{self, Taught};
 use history::temporary::megabytes;
-use history::units::Known;
+use history::units::{Known, SeriesUnits};
 use indicatif::ProgressBar;
 
 use super::args::ImportArgs;
-use super::decoded::{self, PointRules};
+use super::beforehand;
+use super::decoded::{self, DecodedLines, PointRules};
 use super::described::Described;
+use super::estimate::Estimate;
 use super::hourly;
-use super::points::{Report, Selection, SeriesMap, beside_no_means, in_vacant_hours};
+use super::imported::Imported;
+use super::patterns::Patterns;
+use super::points::{Selection, SeriesMap, beside_no_means, in_vacant_hours};
+use super::registry::RegistryLine;
 use super::round::Rounds;
 use super::session::{self, after_upload, exit_code, state_of};
-use super::sort;
-use super::upload;
+use super::sort::{self, Merged};
+use super::state::ImportState;
+use super::upload::{self, UploadOptions};
 use crate::client::Client;
 use crate::interrupted::stop_on_ctrl_c;
 use crate::moment::MILLISECOND;
 use crate::output::{counted, print};
-use history::notes::Notes;
-use history::point::Point;
-use history::source::Source;
-use history::units::SeriesUnits;
 
 /// What a dry run says of hourly statistics, because a dry run asks no server.
 const HOURS_UNASKED: &str = "\
 statistics   of hours for which the table has finer readings are left out by the import, which asks it, and so are
              readings of powers in hours whose mean it has; a dry run asks no table and counts them";
+
+/// What a source has, sorted by device and time.
+enum SortedItems {
+    Points(United<Merged<DevicePoint>>),
+    Lines(Merged<Line>, Totals),
+}
+
+/// A source that is read whole.
+struct Sorted {
+    items: SortedItems,
+    /// The number of points or lines, and the bytes that they take on disk.
+    total: u64,
+    disk: u64,
+    registry: Vec<RegistryLine>,
+    refusals: Refusals,
+    notes: Notes,
+    units: SeriesUnits,
+    reader: LineReader,
+    /// The time before which points are thinned.
+    thin_before: Option<Timestamp>,
+}
 
 /// Imports a source, or reports in a dry run what an import would do.
 pub(super) fn import(
@@ -45,114 +73,234 @@ pub(super) fn import(
     bar: &ProgressBar,
     now: Timestamp,
 ) -> anyhow::Result<ExitCode> {
-    let Source { points, notes, units } = source;
-    let reader = LineReader { now, rules: args.line_rules() };
     let wanted = Wanted::of(args, now)?;
-    let map_file = args.csv.map.first().map(Path::new);
-    let is_map_written = args.dry_run && map_file.is_some_and(|file| !file.exists());
-
-    let identity = format!("points by time {}", wanted.identity(args));
+    let identity = wanted.identity(args);
     let mut state = if args.dry_run { None } else { Some(state_of(args, &identity)?) };
     let began = state.as_mut().map_or(now, |state| state.began(now));
     let wanted = wanted.counted_from(args, began)?;
-    let map = wanted.map().clone();
+    let thin_before = args.thin_before(began)?;
 
-    let points = wanted.of_points(points, notes.clone(), units.clone(), reader.clone());
+    let reader = LineReader { now, rules: args.line_rules() };
+    let sorted = Sorted { thin_before, ..sort(args, source, wanted, reader, bar)? };
+    if sorted.is_empty() {
+        print_notes(&sorted.notes);
+        return match sorted.items {
+            SortedItems::Lines(..) => Ok(say_empty(args)),
+            SortedItems::Points(_) => {
+                bail!("{} has no points that can be imported", args.file.display())
+            }
+        };
+    }
+
+    match state {
+        None => dry_run(args, sorted, bar),
+        Some(state) => upload(args, sorted, state, bar),
+    }
+}
+
+/// Says that there is nothing to import, for example in an export of an empty table.
+pub(super) fn say_empty(args: &ImportArgs) -> ExitCode {
+    print(format_args!("{} has nothing in it", args.file.display()));
+    ExitCode::SUCCESS
+}
+
+/// Reads a source, and sorts what is wanted of it.
+fn sort(
+    args: &ImportArgs,
+    source: Source,
+    wanted: Wanted,
+    reader: LineReader,
+    bar: &ProgressBar,
+) -> anyhow::Result<Sorted> {
+    let Source { items, notes, units, totals, growing } = source;
     bar.set_message(sort::SORTING);
-    let sorted = sort::sorted(points, sort::RUN, bar)?;
-    if let Some(said) = map.not_met() {
-        print(said);
-    }
 
-    let refusals = notes.take_refusals();
-    if let (true, Some(first)) = (args.strict, refusals.first()) {
-        bail!("{first}");
-    }
-    let (read, disk) = (sorted.total(), sorted.disk());
-    if read == 0 && refusals.count() == 0 {
-        print(&notes);
-        bail!("{} has no points that can be imported", args.file.display());
-    }
+    let mut registry = Vec::new();
+    let (items, total, disk) = match items {
+        SourceItems::Points(points) => {
+            let map = wanted.map().clone();
+            let points = wanted.of_points(points, notes.clone(), units.clone(), reader.clone());
+            let sorted = sort::sorted(points, sort::RUN, bar)?;
+            map.not_met().into_iter().for_each(print);
+            let (total, disk) = (sorted.total(), sorted.disk());
+            (SortedItems::Points(United::new(sorted)), total, disk)
+        }
+        SourceItems::Lines(lines) => {
+            let except = Patterns::of(&args.except);
+            let lines = of_lines(lines, &mut registry, &except, &notes);
+            let sorted = sort::sorted(lines, sort::RUN, bar)?;
+            let (total, disk) = (sorted.total(), sorted.disk());
+            (SortedItems::Lines(sorted, totals), total, disk)
+        }
+    };
+    growing.and_then(|growing| growing.said()).into_iter().for_each(|said| notes.say(said));
 
     bar.reset();
     bar.set_message("");
-    bar.set_length(read);
+    bar.set_length(total);
+    let refusals = notes.take_refusals();
+    Ok(Sorted { items, total, disk, registry, refusals, notes, units, reader, thin_before: None })
+}
 
-    let mut united = United::new(sorted);
-    let thin_before = args.thin_before(began)?;
-    let options = args.upload_options(false);
-    let taught = Taught::of(&units, &reader);
-    let rules =
-        PointRules { reader: reader.clone(), precision: args.precision, taught: taught.clone() };
+/// Returns the readings and rows of lines. Keeps what they say of the registry apart, and notes refusals.
+fn of_lines<'a>(
+    lines: Lines,
+    registry: &'a mut Vec<RegistryLine>,
+    except: &'a Patterns,
+    notes: &'a Notes,
+) -> impl Iterator<Item = anyhow::Result<Line>> + 'a {
+    lines.filter_map(move |line| match line {
+        Ok(Line::Registry(record)) => {
+            match RegistryLine::read(&record) {
+                Ok(line) => registry.extend(line.without(except)),
+                Err(reason) => notes.refuse(record.line, reason),
+            }
+            None
+        }
+        Ok(Line::Refused(Refusal { line, reason })) => {
+            notes.refuse(line, reason);
+            None
+        }
+        line => Some(line),
+    })
+}
 
-    if args.dry_run {
-        // The source's own sums are totals over all its time, so they fit no part of it.
-        let is_part = args.from.is_some() || args.to.is_some();
-        let own_sums = if is_part { BTreeMap::new() } else { notes.own_sums() };
-        let known = KnownKinds {
-            counters_of: Box::new(|_| Ok(BTreeSet::new())),
-            taught,
-            reader: reader.clone(),
-        };
-        let groups = groups(&mut united, thin_before, known);
+/// Fails if the amounts of lines do not continue the counters of the table.
+pub(super) fn ensure_fit(
+    totals: &Totals,
+    lines: Lines,
+    bar: &ProgressBar,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    let (mut registry, except, notes) = (Vec::new(), Patterns::default(), Notes::default());
+    let lines = of_lines(lines, &mut registry, &except, &notes);
+    totals.ensure_fit(sort::sorted(lines, sort::RUN, bar)?, now)
+}
 
-        let report = Report::of(bar.wrap_iter(groups), own_sums, rules, options);
-        bar.finish_and_clear();
-        let mut report = report?;
-        report.append(refusals);
-        if thin_before.is_none() {
-            report.show_thinning();
-        }
-
-        if let Some(file) = map_file.filter(|_| is_map_written) {
-            report.write_map(file)?;
-            print(format_args!("{} has the series; edit it and import with --map", file.display()));
-        }
-        print_notes(&notes);
-        if !notes.hourly().is_empty() {
-            print(HOURS_UNASKED);
-        }
-        print_counts(united.counts());
-        if disk > 0 {
-            let directory = tempfile::env::temp_dir();
-            let taken = megabytes(disk);
-            print(format_args!("sorting      {taken} on disk, in {}", directory.display()));
-        }
-        print(&report);
-        show_units(&units, &reader);
-        return Ok(exit_code(report.refusals(), 0));
+impl Sorted {
+    fn is_empty(&self) -> bool {
+        self.total == 0 && self.refusals.count() == 0 && self.registry.is_empty()
     }
 
+    fn options(&self, args: &ImportArgs) -> UploadOptions {
+        args.upload_options(matches!(self.items, SortedItems::Points(_)))
+    }
+
+    /// Decodes what is sent together. An import asks its table about hours of statistics, and which metrics are
+    /// counters; a dry run asks nothing.
+    fn decoded<'a>(
+        &'a mut self,
+        args: &'a ImportArgs,
+        asked: Option<(&'a Imported<'a>, &'a Client)>,
+    ) -> DecodedLines<'a> {
+        let reader = &self.reader;
+        let united = match &mut self.items {
+            SortedItems::Lines(lines, totals) => {
+                let lines = std::mem::take(totals).add_up(lines, reader.now);
+                return decoded::lines(lines, Patterns::of(&args.except));
+            }
+            SortedItems::Points(united) => united,
+        };
+
+        let taught = Taught::of(&self.units, reader);
+        let known = KnownKinds {
+            counters_of: Box::new(move |device| match asked {
+                Some((_, client)) => counters_of(device, client),
+                None => Ok(BTreeSet::new()),
+            }),
+            taught: taught.clone(),
+            reader: reader.clone(),
+        };
+        let rules = PointRules { reader: reader.clone(), precision: args.precision, taught };
+        let Some((imported, _)) = asked else {
+            return decoded::points(groups(united, self.thin_before, known), rules);
+        };
+        let vacant = in_vacant_hours(united, imported, self.notes.clone(), reader.clone());
+        let groups = groups(vacant, self.thin_before, known);
+        let groups = beside_no_means(groups, imported, self.notes.clone(), reader.clone());
+        decoded::points(groups, rules)
+    }
+
+    /// Prints what was united, and what is said of the source.
+    fn print_notes(&self) {
+        if let SortedItems::Points(united) = &self.items {
+            print_counts(united.counts());
+        }
+        print_notes(&self.notes);
+    }
+}
+
+/// Reports what an import would do.
+fn dry_run(args: &ImportArgs, mut sorted: Sorted, bar: &ProgressBar) -> anyhow::Result<ExitCode> {
+    let options = sorted.options(args);
+    let mut estimate = match sorted.items {
+        SortedItems::Lines(..) => Estimate::of_lines(options),
+        SortedItems::Points(_) => {
+            // The source's own sums are totals over all its time, so they fit no part of it.
+            let is_part = args.from.is_some() || args.to.is_some();
+            let own_sums = if is_part { BTreeMap::new() } else { sorted.notes.own_sums() };
+            let mut estimate = Estimate::of_points(own_sums, options);
+            estimate.can_be_thinned = sorted.thin_before.is_none();
+            estimate
+        }
+    };
+    let reader = sorted.reader.clone();
+    let lines = Box::new(bar.wrap_iter(sorted.decoded(args, None)));
+    let added = estimate.add_all(lines, options.batch, &reader);
+    bar.finish_and_clear();
+    added?;
+    estimate.add_registry(&sorted.registry);
+    estimate.refusals.append(std::mem::take(&mut sorted.refusals));
+
+    let map_file = args.map_file().filter(|file| !file.exists());
+    if let (Some(file), SortedItems::Points(_)) = (map_file, &sorted.items) {
+        estimate.write_map(file)?;
+        print(format_args!("{} has the series; edit it and import with --map", file.display()));
+    }
+    sorted.print_notes();
+    if !sorted.notes.hourly().is_empty() {
+        print(HOURS_UNASKED);
+    }
+    if sorted.disk > 0 {
+        let directory = tempfile::env::temp_dir();
+        let taken = megabytes(sorted.disk);
+        print(format_args!("sorting      {taken} on disk, in {}", directory.display()));
+    }
+    print(&estimate);
+    show_units(&sorted.units, &reader);
+    Ok(exit_code(&estimate.refusals, 0))
+}
+
+/// Uploads what is left of an import.
+fn upload(
+    args: &ImportArgs,
+    mut sorted: Sorted,
+    state: ImportState,
+    bar: &ProgressBar,
+) -> anyhow::Result<ExitCode> {
     let client = args.client()?;
-    let state = state.context("an import has a state")?;
+    if client.is_server() && !sorted.registry.is_empty() {
+        let needs = "the file describes devices, rooms or annotations, and nothing of it is sent";
+        beforehand::ensure_may_edit(client).context(needs)?;
+    }
     let goes_on = state.acknowledged() > 0;
     stop_on_ctrl_c(client.interrupted());
     let imported = session::begin(args, client, state)?;
 
-    let known = KnownKinds {
-        counters_of: Box::new(|id| counters_of(id, client)),
-        taught,
-        reader: reader.clone(),
-    };
-    let vacant = in_vacant_hours(united.by_ref(), &imported, notes.clone(), reader.clone());
-    let groups = groups(vacant, thin_before, known);
-    let groups = beside_no_means(groups, &imported, notes.clone(), reader.clone());
-
+    let options = sorted.options(args);
+    let registry = std::mem::take(&mut sorted.registry);
     let round = args.round.get().max(upload::REQUESTS * options.batch);
-    let rounds = Rounds::new(decoded::points(groups, rules), round, true);
-    let summary = upload::run(rounds, client, options, &imported, bar);
+    let rounds = Rounds::new(sorted.decoded(args, Some((&imported, client))), round);
+    let summary = upload::run(rounds, &registry, client, options, &imported, bar);
     bar.finish_and_clear();
     let mut summary = summary.inspect_err(|_| session::forget_unused(&imported, client))?;
-    summary.refusals.append(refusals);
+    summary.refusals.append(std::mem::take(&mut sorted.refusals));
 
     print(&summary);
-    print_counts(united.counts());
-    print_notes(&notes);
+    sorted.print_notes();
     after_upload(client, summary.stored, goes_on);
     let metric_of = |device: &DeviceId, at: Timestamp| imported.value_without_past(device, at);
-    if let Some(said) = hourly::note(&notes.hourly(), metric_of, client) {
-        print(said);
-    }
+    hourly::note(&sorted.notes.hourly(), metric_of, client).into_iter().for_each(print);
     session::end(imported, &summary.refusals, summary.refused_before)
 }
 
@@ -171,7 +319,7 @@ fn groups<'a>(
 /// Returns the metrics that are counters in the table's registry.
 fn counters_of(device: &DeviceId, client: &Client) -> anyhow::Result<BTreeSet<MetricName>> {
     let known = Described::ask(client, device.as_str());
-    let known = known.context("--thin asks which metrics are counters")?;
+    let known = known.context("--thin-before asks which metrics are counters")?;
     Ok(known.iter().flat_map(Described::counters).collect())
 }
 
@@ -192,7 +340,7 @@ impl Wanted {
     /// it.
     pub(super) fn of(args: &ImportArgs, now: Timestamp) -> anyhow::Result<Self> {
         let selection = selection(args, now)?;
-        let map_file = args.csv.map.first().map(Path::new);
+        let map_file = args.map_file();
         let map = match map_file.filter(|file| !args.dry_run || file.exists()) {
             Some(file) => SeriesMap::read(file)?,
             None => SeriesMap::default(),
@@ -208,12 +356,24 @@ impl Wanted {
     /// Returns a text that identifies the import. Relative times stay as they were written, because their instant
     /// differs in each run.
     pub(super) fn identity(&self, args: &ImportArgs) -> String {
-        let ImportArgs { database, precision, from, to, only, except, thin_before, .. } = args;
-        let rules = args.line_rules();
+        let ImportArgs {
+            format,
+            csv,
+            merge,
+            database,
+            precision,
+            from,
+            to,
+            only,
+            except,
+            thin_before,
+            ..
+        } = args;
+        let (rules, map) = (args.line_rules(), &self.map);
         let target = args.client.as_ref().map(|client| client.identity()).unwrap_or_default();
-        let options =
-            format!("{from:?} {to:?} {only:?} {except:?} {thin_before:?} {rules:?} {:?}", self.map);
-        format!("to {target} {database:?} {precision:?} {options}")
+        let selected = format!("{from:?} {to:?} {only:?} {except:?} {thin_before:?} {map:?}");
+        let read = format!("{format:?} {csv:?} {merge} {database:?} {precision:?} {rules:?}");
+        format!("by device to {target} {read} {selected}")
     }
 
     /// Returns the span in nanoseconds; the end is exclusive.
@@ -289,7 +449,7 @@ fn print_notes(notes: &Notes) {
 }
 
 /// Prints the counts of united points.
-pub(super) fn print_counts(counts: UnitedCounts) {
+fn print_counts(counts: UnitedCounts) {
     for (count, noun, text) in [
         (
             counts.within_a_millisecond,
@@ -362,12 +522,11 @@ mod tests {
                 vec!["0", "2024-01-01T00:00:00Z", "2262-04-11T23:47:16Z", "9999-12-31T23:59:59Z"],
             )),
         ) {
-            let thin = before.map_or(vec![], |at| vec!["--thin", "15m", "--thin-before", at]);
+            let thin = before.map_or(vec![], |at| vec!["--thin-before", at]);
             let words = ["import", "points", "--dry-run"].into_iter().chain(thin);
             let args = parsed(words).unwrap();
             let points: Vec<_> = times.iter().map(|nanos| Ok(point(*nanos))).collect();
-            let (notes, units) = (Notes::default(), SeriesUnits::default());
-            let source = Source { points: Box::new(points.into_iter()), notes, units };
+            let source = Source::of_points(Box::new(points.into_iter()), Notes::default());
             let now = at_millis(0);
             let code = import(&args, source, &ProgressBar::hidden(), now).unwrap();
             if times.iter().any(|nanos| *nanos < 0) {

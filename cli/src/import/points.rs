@@ -2,13 +2,11 @@
 
 mod beside_means;
 mod left_out;
-mod map;
-mod report;
+pub(super) mod map;
 mod selection;
 mod vacant_hours;
 
 pub(super) use beside_means::beside_no_means;
 pub(super) use map::SeriesMap;
-pub(super) use report::Report;
 pub(super) use selection::Selection;
 pub(super) use vacant_hours::in_vacant_hours;

@@ -10,15 +10,14 @@ use api::ABOUT;
 use indicatif::ProgressBar;
 use serde::Deserialize;
 
-use super::decoded::Entry;
-use super::round;
 use super::write_units;
 use crate::client::{ATTEMPTS, Answer, Ask, Client, FieldError, Problem, wait};
 use crate::pace::Pace;
+use history::reading::{HistoryReading, json};
 use history::refusals::Refusal;
 
 /// A refusal, and the refused reading if the server's answer names it.
-pub(super) type Refused<'a> = (Refusal, Option<&'a Entry>);
+pub(super) type Refused<'a> = (Refusal, Option<&'a HistoryReading>);
 
 /// Sends readings to a server.
 pub(super) struct Sender<'a> {
@@ -38,7 +37,7 @@ struct Sent<'a> {
     readings: usize,
     refused: Vec<Refused<'a>>,
     /// The readings to send again.
-    not_stored: Vec<&'a Entry>,
+    not_stored: Vec<&'a HistoryReading>,
     answer: Answer,
 }
 
@@ -70,10 +69,10 @@ impl<'a> Sender<'a> {
     pub(super) fn send<'b>(
         &self,
         path: &str,
-        batch: &'b [Entry],
+        batch: &'b [HistoryReading],
         stop: &AtomicBool,
     ) -> anyhow::Result<Vec<Refused<'b>>> {
-        let mut left: Vec<&'b Entry> = batch.iter().collect();
+        let mut left: Vec<&'b HistoryReading> = batch.iter().collect();
         let mut refused = Vec::new();
         let mut in_vain = 0;
 
@@ -97,7 +96,7 @@ impl<'a> Sender<'a> {
     fn send_some<'b>(
         &self,
         path: &str,
-        left: &[&'b Entry],
+        left: &[&'b HistoryReading],
         in_vain: u32,
         stop: &AtomicBool,
     ) -> anyhow::Result<Sent<'b>> {
@@ -149,13 +148,11 @@ impl<'a> Sender<'a> {
     fn ask<'b>(
         &self,
         path: &str,
-        entries: &[&'b Entry],
+        entries: &[&'b HistoryReading],
         stop: &AtomicBool,
     ) -> anyhow::Result<Sent<'b>> {
-        let body: String = entries
-            .iter()
-            .flat_map(|entry| [round::json(&entry.reading), "\n".to_owned()])
-            .collect();
+        let body: String =
+            entries.iter().flat_map(|entry| [json(&entry.reading), "\n".to_owned()]).collect();
         let body = Some(("application/x-ndjson", body.as_str()));
         let readings =
             entries.iter().map(|entry| (&entry.reading.device, entry.reading.at.as_millis()));
@@ -184,9 +181,9 @@ impl<'a> Sender<'a> {
     fn read<'b>(
         &self,
         path: &str,
-        entries: &[&'b Entry],
+        entries: &[&'b HistoryReading],
         answer: &Answer,
-    ) -> anyhow::Result<(Vec<Refused<'b>>, Vec<&'b Entry>)> {
+    ) -> anyhow::Result<(Vec<Refused<'b>>, Vec<&'b HistoryReading>)> {
         let error = || self.client.error(path, answer);
         match answer.status {
             201 | 207 => {
@@ -221,14 +218,14 @@ impl<'a> Sender<'a> {
 }
 
 /// Makes the error of a batch that the token does not permit. Names the first refused reading.
-fn forbidden(entries: &[&Entry], answer: &Answer, error: anyhow::Error) -> anyhow::Error {
+fn forbidden(entries: &[&HistoryReading], answer: &Answer, error: anyhow::Error) -> anyhow::Error {
     let problem = answer.problem();
     let first = problem.errors.iter().find_map(|refused| entries.get(refused.index?));
     match first {
-        Some(Entry { line: 0, reading }) => {
+        Some(HistoryReading { line: 0, reading }) => {
             error.context(format!("the device \"{}\"", reading.device))
         }
-        Some(Entry { line, reading }) => {
+        Some(HistoryReading { line, reading }) => {
             error.context(format!("line {line}: the device \"{}\"", reading.device))
         }
         None => error,
@@ -249,12 +246,16 @@ fn ensure_takes_about(errors: &[FieldError]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn refused<'a>(entries: &[&'a Entry], errors: &[FieldError], more: &[usize]) -> Vec<Refused<'a>> {
+fn refused<'a>(
+    entries: &[&'a HistoryReading],
+    errors: &[FieldError],
+    more: &[usize],
+) -> Vec<Refused<'a>> {
     let refused = |index: Option<usize>, reason| {
         let entry = index.and_then(|index| entries.get(index)).copied();
         let reason = match entry {
             // A source without lines.
-            Some(Entry { line: 0, reading }) => {
+            Some(HistoryReading { line: 0, reading }) => {
                 format!("{} at {}: {reason}", reading.device, reading.at)
             }
             _ => reason,

@@ -84,14 +84,14 @@ pub(super) fn begin<'a>(
     Imported::begin(client, state)
 }
 
-/// Waits until series and energy include the stored readings, and reports the result. Returns whether they do. A
-/// failure is only reported, because the import is complete without the wait. Ctrl-C ends only the wait.
+/// Waits until series and energy include the stored readings, and reports the result. A failure is only reported,
+/// because the import is complete without the wait. Ctrl-C ends only the wait.
 ///
 /// An import that continues waits even if it stores nothing, because the run before may have been killed a moment ago.
 /// If no run has stored anything, there is no wait.
-pub(super) fn after_upload(client: &Client, stored: u64, goes_on: bool) -> bool {
+pub(super) fn after_upload(client: &Client, stored: u64, goes_on: bool) {
     if stored == 0 && !goes_on {
-        return true;
+        return;
     }
 
     let bar = progress::spinner();
@@ -115,7 +115,6 @@ pub(super) fn after_upload(client: &Client, stored: u64, goes_on: bool) -> bool 
     if stored > 0 {
         print(said);
     }
-    waited == Waited::RolledUp
 }
 
 /// Says which devices belong to the sample home, if the table has any and the token may read.
@@ -197,6 +196,7 @@ fn look_for(witness: Option<&Witness>, client: &Client) -> anyhow::Result<Earlie
 mod tests {
     use super::*;
     use crate::fake_server::{self, Reply};
+    use crate::output::{self, Said};
     use history::refusals::Refusal;
 
     const ELSEWHERE: &str = r#"{"type": "urn:roomtide:problem:elsewhere", "detail": "no"}"#;
@@ -237,6 +237,13 @@ mod tests {
         assert!(answered(200, "<html>").is_err());
     }
 
+    fn said_after_upload(client: &Client) -> String {
+        let said = Said::default();
+        output::say_to(&said);
+        after_upload(client, 1, false);
+        said.text()
+    }
+
     #[test]
     fn an_import_that_stores_nothing_waits_for_what_a_killed_one_stored() {
         const BEHIND: &str =
@@ -249,7 +256,7 @@ mod tests {
             Reply::of(200, if n == 0 { BEHIND } else { FOLDED })
         });
         let client = server.client();
-        assert!(after_upload(&client, 0, true));
+        after_upload(&client, 0, true);
         assert_eq!(looks.try_iter().count(), 2, "it is behind at first");
     }
 
@@ -257,14 +264,14 @@ mod tests {
     fn where_nothing_was_stored_no_rollup_is_waited_for() {
         let server = fake_server::serve(|_, request| panic!("{request:?}"));
         let client = server.client();
-        assert!(after_upload(&client, 0, false));
+        after_upload(&client, 0, false);
     }
 
     #[test]
     fn ctrl_c_ends_the_wait_for_rollups_and_nothing_behind_it() {
         let client = fake_server::always(200, "{}").client();
         client.interrupted().store(true, Ordering::Release);
-        assert!(!after_upload(&client, 1, false));
+        assert_eq!(said_after_upload(&client), format!("{BEHIND}\n"));
         assert_eq!(client.get("/").unwrap().status, 200);
     }
 
@@ -272,7 +279,7 @@ mod tests {
     fn a_server_that_is_away_in_the_wait_for_rollups_leaves_the_report() {
         let server = fake_server::serve(|_, _| Reply::NONE);
         let client = server.client();
-        assert!(!after_upload(&client, 1, false));
+        assert!(said_after_upload(&client).contains(BEHIND));
     }
 
     #[test]

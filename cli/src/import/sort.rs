@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Seek as _, SeekFrom, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use history::line::Line;
 use history::points::device_point::DevicePoint;
 use history::temporary::{ensure_room, megabytes, with_room};
 use indicatif::ProgressBar;
@@ -21,6 +22,8 @@ use crate::output::print;
 pub(crate) const RUN: usize = 64 << 20;
 /// The memory that an item needs in addition to its own bytes.
 const OVERHEAD: usize = 160;
+/// The memory that a metric needs in addition to its texts.
+const METRIC: usize = 48;
 /// The bytes of an item's key without its group, in the temporary file.
 const KEY: usize = 32;
 /// The message while a source is sorted.
@@ -47,6 +50,29 @@ impl Sortable for DevicePoint {
         let history::point::Point { measurement, tags, fields, .. } = &self.point;
         let fields = fields.iter().map(|(key, value)| key.len() + value.len() + 48);
         self.device.len() + measurement.len() + tags.len() + fields.sum::<usize>()
+    }
+}
+
+/// Lines of a device are sorted by time.
+impl Sortable for Line {
+    fn place(&self) -> (String, Option<i64>) {
+        self.owner()
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Reading(read) => read
+                .reading
+                .metrics()
+                .iter()
+                .map(|(name, value)| METRIC + name.as_str().len() + value.as_str().len())
+                .sum(),
+            Self::Row(row) => {
+                row.metrics.iter().map(|(name, value)| METRIC + name.len() + value.len()).sum()
+            }
+            Self::Registry(record) => record.json.len(),
+            Self::Refused(refusal) => refusal.reason.len(),
+        }
     }
 }
 

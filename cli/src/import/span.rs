@@ -20,9 +20,9 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Makes the span of one point at this millisecond.
-    pub(super) const fn at(millis: i64) -> Self {
-        Self { count: 1, first: millis, last: millis, gaps: 0, longest: 0 }
+    /// Makes the span whose first point will be at this millisecond.
+    pub(super) const fn before(millis: i64) -> Self {
+        Self { count: 0, first: millis, last: millis, gaps: 0, longest: 0 }
     }
 
     /// Adds the next point.

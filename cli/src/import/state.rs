@@ -419,19 +419,14 @@ impl ImportState {
     }
 
     /// Adds to the error of a stopped import how much was stored and where the next run continues. Adds nothing if
-    /// nothing was stored, unless the reason is --strict.
-    pub(super) fn stopped(
-        &self,
-        error: anyhow::Error,
-        (stored, noun): (u64, &str),
-        is_strict: bool,
-    ) -> anyhow::Error {
+    /// nothing was stored.
+    pub(super) fn stopped(&self, error: anyhow::Error, stored: u64) -> anyhow::Error {
         let lines = self.acknowledged();
         let is_kept = self.path.is_some() && !self.import.fingerprint.is_empty();
-        if stored == 0 && !is_strict && !(lines > 0 && is_kept) {
+        if stored == 0 && !(lines > 0 && is_kept) {
             return error;
         }
-        let stored = format!("stopped; {} stored", counted(stored, noun));
+        let stored = format!("stopped; {} stored", counted(stored, "reading"));
         error.context(match lines {
             _ if !is_kept => stored,
             0 => format!("{stored}, the same command starts over"),

@@ -118,23 +118,21 @@ fn thinned_history_keeps_counters_exact() {
     for seed in 0..4 {
         let file = directory.path().join(format!("{seed}.lp"));
         std::fs::write(&file, random_house(seed)).unwrap();
-        let answers =
-            [&["--thin", "15m", "--thin-before", "2026-02-01T06:10:00Z"][..], &[]].map(|options| {
-                let data = directory.path().join(format!("{seed}-{}", options.len()));
-                into(&data, &file, &[options, &["--again"]].concat());
-                let server = Server::start(&data);
-                let mut answers = Vec::new();
-                for (device, metric) in [("sensor.meter", "energy"), ("sensor.warm", "power")] {
-                    for every in ["15m", "1d"] {
-                        let span = "from=2026-01-31T00:00:00Z&to=2026-02-03T00:00:00Z";
-                        let path = format!(
-                            "/devices/{device}/energy?metric={metric}&{span}&every={every}"
-                        );
-                        answers.push(energies(&server.get(&path)));
-                    }
+        let answers = [&["--thin-before", "2026-02-01T06:10:00Z"][..], &[]].map(|options| {
+            let data = directory.path().join(format!("{seed}-{}", options.len()));
+            into(&data, &file, &[options, &["--again"]].concat());
+            let server = Server::start(&data);
+            let mut answers = Vec::new();
+            for (device, metric) in [("sensor.meter", "energy"), ("sensor.warm", "power")] {
+                for every in ["15m", "1d"] {
+                    let span = "from=2026-01-31T00:00:00Z&to=2026-02-03T00:00:00Z";
+                    let path =
+                        format!("/devices/{device}/energy?metric={metric}&{span}&every={every}");
+                    answers.push(energies(&server.get(&path)));
                 }
-                answers
-            });
+            }
+            answers
+        });
         let [thinned, whole] = answers;
         for (thinned, whole) in thinned.concat().iter().zip(whole.concat()) {
             assert!((thinned - whole).abs() < 1e-8, "house {seed}: {thinned} is not {whole}");

@@ -11,13 +11,14 @@ use std::io::{BufRead, Cursor, SeekFrom};
 
 use anyhow::bail;
 use csv::{ByteRecord, StringRecord};
+use domain::Timestamp;
 
-use crate::line::{Line, Lines};
+use crate::line::{Line, Lines, Record};
 use crate::refusals::Refusal;
 use crate::text_lines::TextLines;
 use clock_change::Passes;
 use columns::Columns;
-use rows::Rows;
+use rows::{CsvRow, Rows};
 
 /// Reads the rows of a CSV, one a line, so that an unclosed quote spoils only its own line.
 struct CsvRows<R> {
@@ -88,11 +89,13 @@ fn text_of(row: ByteRecord) -> Result<StringRecord, String> {
     Ok(row)
 }
 
-/// Reads the readings of a CSV with a header row. Metrics that are totals have amounts as values.
+/// Reads a CSV with a header row that is received at `now`. Rows with amounts stay rows until these are added up.
 pub fn read(
     lines: TextLines<impl BufRead + Send + 'static>,
     columns: &Columns,
+    now: Timestamp,
 ) -> anyhow::Result<Lines> {
+    let has_totals = !columns.shape.totals().is_empty();
     let (header, separator, mut csv) = CsvRows::open(lines)?;
     let mut records = std::iter::from_fn(move || csv.read().transpose()).peekable();
     // A header without rows may name no metric, as in an export of an empty table.
@@ -125,11 +128,20 @@ pub fn read(
                 return vec![Err(error)];
             }
         }
-        lines.into_iter().map(Ok).collect()
+        let decoded = lines.into_iter().map(|line| match line {
+            Line::Row(row) if !has_totals => row_line(&row, now),
+            line => line,
+        });
+        decoded.map(Ok).collect()
     });
     // After a disk error every further read would fail too, so the lines end.
     let mut ended = false;
     Ok(Box::new(lines.take_while(move |line| !std::mem::replace(&mut ended, line.is_err()))))
+}
+
+/// Decodes a row.
+pub(crate) fn row_line(row: &CsvRow, now: Timestamp) -> Line {
+    Line::decode(Record { line: row.line, json: row.json() }, now)
 }
 
 /// Returns the separator of a header row: the one that is most frequent outside of quotes.

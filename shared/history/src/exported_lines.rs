@@ -86,14 +86,15 @@ fn reading(line: &LineTexts<'_>) -> Result<String, String> {
 mod tests {
     use super::*;
     use crate::line::Line;
-    use crate::records::Records;
     use crate::text_lines::TextLines;
+    use crate::{reading, records};
 
     fn read(text: &str) -> Vec<Result<String, String>> {
-        let lines = Records::new(TextLines::new(text.as_bytes()), json);
+        let lines = records::decode(TextLines::new(text.as_bytes()), json, Timestamp::MAX);
         let told = lines.map(|line| match line.unwrap() {
-            Line::Reading(record) => Ok(record.json),
+            Line::Reading(read) => Ok(reading::json(&read.reading)),
             Line::Refused(refusal) => Err(refusal.to_string()),
+            line => panic!("{line:?}"),
         });
         told.collect()
     }

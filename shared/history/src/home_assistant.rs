@@ -29,7 +29,6 @@ use rusqlite::Connection;
 
 use crate::notes::Notes;
 use crate::source::Source;
-use crate::units::SeriesUnits;
 use output::PointOutput;
 use schema::Schema;
 use storage::Storage;
@@ -53,7 +52,7 @@ pub fn source(database: Database, storage: Storage) -> anyhow::Result<Source> {
             drop(output.points.send(Err(error)));
         }
     });
-    Ok(Source { points: Box::new(taken.into_iter()), notes, units: SeriesUnits::default() })
+    Ok(Source::of_points(Box::new(taken.into_iter()), notes))
 }
 
 fn read(

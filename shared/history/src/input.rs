@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use anyhow::Context as _;
+use domain::Timestamp;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::csv;
@@ -12,7 +13,7 @@ use crate::exported_lines;
 use crate::growing::Growing;
 use crate::kind::{self, Format};
 use crate::line::Lines;
-use crate::records::Records;
+use crate::records;
 use crate::text_lines::TextLines;
 
 /// An open file of readings.
@@ -57,13 +58,20 @@ impl InputFile {
     }
 
     /// Reads the lines of the file, whatever its format.
-    pub fn lines(self, columns: &Columns, growing: Growing) -> anyhow::Result<Lines> {
+    pub fn lines(
+        self,
+        columns: &Columns,
+        growing: Growing,
+        now: Timestamp,
+    ) -> anyhow::Result<Lines> {
         let format = self.format;
         let lines = self.into_lines(growing);
         match format {
-            Format::Csv | Format::Shelly => csv::read(lines, columns),
-            Format::ExportedLines => Ok(Box::new(Records::new(lines, exported_lines::json))),
-            _ => Ok(Box::new(Records::new(lines, ndjson))),
+            Format::Csv | Format::Shelly => csv::read(lines, columns, now),
+            Format::ExportedLines => {
+                Ok(Box::new(records::decode(lines, exported_lines::json, now)))
+            }
+            _ => Ok(Box::new(records::decode(lines, ndjson, now))),
         }
     }
 
@@ -99,6 +107,7 @@ mod tests {
     use super::*;
     use crate::growing::CUT;
     use crate::line::{Line, Record};
+    use crate::reading;
     use crate::text_lines::MAX_LINE;
     use std::fs::File;
     use std::io::Write as _;
@@ -116,20 +125,27 @@ mod tests {
     fn lines_of(bytes: &[u8], suffix: &str) -> anyhow::Result<Vec<Line>> {
         let file = written(bytes, suffix);
         let growing = Growing::of(file.path());
-        open_file(file.path())?.lines(&Columns::default(), growing)?.collect()
+        open_file(file.path())?.lines(&Columns::default(), growing, Timestamp::MAX)?.collect()
     }
 
     fn lines(bytes: &[u8]) -> anyhow::Result<Vec<Line>> {
         lines_of(bytes, "")
     }
 
-    /// The lines of the readings, and all refusals.
+    /// Why these objects are no readings.
+    const TIMELESS: &str = "timestamp: is missing";
+
+    /// The numbers of the lines that have an object, and all other refusals.
     fn told(bytes: &[u8]) -> (Vec<u64>, Vec<String>) {
         let (mut readings, mut refusals) = (Vec::new(), Vec::new());
         for line in lines(bytes).unwrap() {
             match line {
-                Line::Reading(record) => readings.push(record.line),
+                Line::Reading(reading) => readings.push(reading.line),
+                Line::Refused(refusal) if refusal.reason.starts_with(TIMELESS) => {
+                    readings.push(refusal.line);
+                }
                 Line::Refused(refusal) => refusals.push(refusal.to_string()),
+                line => panic!("{line:?}"),
             }
         }
         (readings, refusals)
@@ -143,12 +159,14 @@ mod tests {
             let mut file = written(bytes, ".csv");
             let growing = Growing::of(file.path());
             let lines = open_file(file.path()).unwrap();
-            let lines = lines.lines(&Columns::default(), growing.clone()).unwrap();
+            let lines = lines.lines(&Columns::default(), growing.clone(), Timestamp::MAX).unwrap();
             file.write_all(more).unwrap();
             let lines: Vec<Line> = lines.collect::<anyhow::Result<_>>().unwrap();
             let refused = lines.iter().filter_map(|line| match line {
-                Line::Refused(refusal) => Some(refusal.to_string()),
-                Line::Reading(_) => None,
+                Line::Refused(refusal) if !refusal.reason.starts_with(TIMELESS) => {
+                    Some(refusal.to_string())
+                }
+                _ => None,
             });
             (lines.len(), refused.collect::<Vec<_>>(), growing.said())
         };
@@ -180,10 +198,13 @@ mod tests {
                 .unwrap()
                 .write_all(b" ")
                 .unwrap();
-            let lines = open_file(file.path()).unwrap().lines(&Columns::default(), growing);
+            let lines =
+                open_file(file.path()).unwrap().lines(&Columns::default(), growing, Timestamp::MAX);
             let refused = lines.unwrap().filter_map(|line| match line.unwrap() {
-                Line::Refused(refusal) => Some(refusal.to_string()),
-                Line::Reading(_) => None,
+                Line::Refused(refusal) if !refusal.reason.starts_with(TIMELESS) => {
+                    Some(refusal.to_string())
+                }
+                _ => None,
             });
             let expected = (cut > 0).then(|| format!("line {cut}: {CUT}"));
             assert_eq!(refused.collect::<Vec<_>>(), Vec::from_iter(expected), "{text}");
@@ -193,10 +214,13 @@ mod tests {
     #[test]
     fn csv_and_ndjson_are_told_apart_and_gzip_is_inflated() {
         let csv = b"timestamp,device_id,room,temperature\n2026-01-11T16:00:00Z,d,r,21.50\n2026-01-11T16:01:00Z,d,,\n";
-        let expected = Line::Reading(Record {
-            line: 2,
-            json: r#"{"timestamp":"2026-01-11T16:00:00.000Z","device_id":"d","room":"r","temperature":21.5}"#.to_owned(),
-        });
+        let expected = Line::decode(
+            Record {
+                line: 2,
+                json: r#"{"timestamp":"2026-01-11T16:00:00.000Z","device_id":"d","room":"r","temperature":21.5}"#.to_owned(),
+            },
+            Timestamp::MAX,
+        );
         assert_eq!(
             lines(csv).unwrap(),
             vec![expected.clone()],
@@ -220,10 +244,9 @@ mod tests {
             ("timestamp\tdevice_id\tt\n1768147200\td\t21.5\n", "21.5"),
             ("timestamp,device_id,t\n1768147200,d,21.5\n", "21.5"),
         ] {
-            let Line::Reading(record) = &lines(file.as_bytes()).unwrap()[0] else {
-                panic!("{file}")
-            };
-            assert!(record.json.ends_with(&format!("\"t\":{value}}}")), "{}", record.json);
+            let Line::Reading(read) = &lines(file.as_bytes()).unwrap()[0] else { panic!("{file}") };
+            let json = reading::json(&read.reading);
+            assert!(json.ends_with(&format!("\"t\":{value}}}")), "{json}");
         }
         let (_, refusals) = told(b"timestamp,device_id,t\n1768147200,d,\"1,234\"\n");
         assert!(refusals[0].contains("--decimal-comma"), "{refusals:?}");
@@ -302,7 +325,7 @@ mod tests {
             let file = written(&gzip[..gzip.len() / 2], "");
             let growing = Growing::of(file.path());
             let read = open_file(file.path())
-                .and_then(|input| input.lines(&Columns::default(), growing))
+                .and_then(|input| input.lines(&Columns::default(), growing, Timestamp::MAX))
                 .and_then(Iterator::collect::<anyhow::Result<Vec<Line>>>);
             let error = format!("{:#}", read.unwrap_err());
             assert!(error.contains(&*file.path().to_string_lossy()), "{error}");

@@ -17,6 +17,7 @@ pub mod line_protocol;
 pub mod notes;
 pub mod point;
 pub mod points;
+pub mod reading;
 mod records;
 pub mod refusals;
 pub mod shelly;

@@ -1,6 +1,8 @@
-//! Reads a text whose lines are readings or settings. Parses none of them.
+//! Reads a text whose lines are readings or entries of the registry. Knows no form of a line.
 
 use std::io::BufRead;
+
+use domain::Timestamp;
 
 use crate::line::{Line, Record};
 use crate::text_lines::TextLines;
@@ -8,36 +10,23 @@ use crate::text_lines::TextLines;
 /// Returns the JSON of a line, or the reason to refuse it; `None` for a line without content.
 pub(crate) type Json = fn(&[u8]) -> Option<Result<String, String>>;
 
-/// Reads the lines of a text as readings or settings.
-pub(crate) struct Records<R> {
-    lines: TextLines<R>,
+/// Decodes the lines of a text that are received at `now`.
+pub(crate) fn decode(
+    mut lines: TextLines<impl BufRead>,
     json: Json,
-}
-
-impl<R: BufRead> Records<R> {
-    pub(crate) const fn new(lines: TextLines<R>, json: Json) -> Self {
-        Self { lines, json }
-    }
-}
-
-impl<R: BufRead> Iterator for Records<R> {
-    type Item = anyhow::Result<Line>;
-
-    fn next(&mut self) -> Option<anyhow::Result<Line>> {
-        let Self { lines, json } = self;
+    now: Timestamp,
+) -> impl Iterator<Item = anyhow::Result<Line>> {
+    std::iter::from_fn(move || {
         loop {
-            match lines.read().transpose()? {
-                Ok(Ok(())) => {}
-                Ok(Err(refusal)) => return Some(Ok(Line::Refused(refusal))),
+            return Some(Ok(match lines.read().transpose()? {
                 Err(error) => return Some(Err(error)),
-            }
-            match json(&lines.text) {
-                None => {}
-                Some(Ok(json)) => {
-                    return Some(Ok(Line::Reading(Record { line: lines.line, json })));
-                }
-                Some(Err(reason)) => return Some(Ok(Line::Refused(lines.refusal(reason)))),
-            }
+                Ok(Err(refusal)) => Line::Refused(refusal),
+                Ok(Ok(())) => match json(&lines.text) {
+                    None => continue,
+                    Some(Ok(json)) => Line::decode(Record { line: lines.line, json }, now),
+                    Some(Err(reason)) => Line::Refused(lines.refusal(reason)),
+                },
+            }));
         }
-    }
+    })
 }

@@ -1,5 +1,8 @@
 //! A source that is open for reading. Reads nothing itself.
 
+use crate::csv::totals::Totals;
+use crate::growing::Growing;
+use crate::line::Lines;
 use crate::notes::Notes;
 use crate::point::Point;
 use crate::units::SeriesUnits;
@@ -7,12 +10,51 @@ use crate::units::SeriesUnits;
 /// An iterator of a source's points.
 pub type Points = Box<dyn Iterator<Item = anyhow::Result<Point>> + Send>;
 
+/// What a source has.
+pub enum SourceItems {
+    /// Points, as their sender would have written them in line protocol.
+    Points(Points),
+    /// Lines of readings.
+    Lines(Lines),
+}
+
 /// A source that is open for reading.
 pub struct Source {
-    /// The points, which are sorted before they are sent.
-    pub points: Points,
-    /// Remarks and counts that are noted while points are read.
+    /// What it has, in any order.
+    pub items: SourceItems,
+    /// Remarks and counts that are noted while the source is read.
     pub notes: Notes,
     /// Units that the source knows and its points do not have.
     pub units: SeriesUnits,
+    /// The amounts of lines that are added up.
+    pub totals: Totals,
+    /// The file, if its form does not show whether the last line is complete.
+    pub growing: Option<Growing>,
+}
+
+impl Source {
+    /// Makes a source of points.
+    pub fn of_points(points: Points, notes: Notes) -> Self {
+        let units = SeriesUnits::default();
+        let totals = Totals::default();
+        Self { items: SourceItems::Points(points), notes, units, totals, growing: None }
+    }
+
+    /// Makes a source of lines. Their totals share the notes.
+    pub fn of_lines(lines: Lines, totals: Totals) -> Self {
+        let notes = totals.notes().clone();
+        let units = SeriesUnits::default();
+        Self { items: SourceItems::Lines(lines), notes, units, totals, growing: None }
+    }
+}
+
+#[cfg(test)]
+impl Source {
+    /// Returns the points and the notes.
+    pub(crate) fn into_points(self) -> (Points, Notes) {
+        match self.items {
+            SourceItems::Points(points) => (points, self.notes),
+            SourceItems::Lines(_) => panic!("it has lines"),
+        }
+    }
 }

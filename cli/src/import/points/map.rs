@@ -21,22 +21,22 @@ const MAX_NAMED: usize = 10;
 
 /// A row: a series, its default target, and the target that the person wants instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Row {
-    pub(super) series: String,
+pub(in crate::import) struct Row {
+    pub(in crate::import) series: String,
     /// `yes` or `no`.
-    pub(super) import: String,
+    pub(in crate::import) import: String,
     /// The wanted device; if empty, the device in `becomes`.
-    pub(super) device: String,
+    pub(in crate::import) device: String,
     /// The wanted room; if empty, the room in `becomes`.
-    pub(super) room: String,
+    pub(in crate::import) room: String,
     #[serde(skip_deserializing)]
-    pub(super) points: u64,
+    pub(in crate::import) points: u64,
     #[serde(skip_deserializing)]
-    pub(super) first: String,
+    pub(in crate::import) first: String,
     #[serde(skip_deserializing)]
-    pub(super) last: String,
+    pub(in crate::import) last: String,
     #[serde(skip_deserializing)]
-    pub(super) becomes: String,
+    pub(in crate::import) becomes: String,
 }
 
 /// What the person chose for a series.
@@ -62,7 +62,7 @@ impl fmt::Debug for SeriesMap {
 }
 
 /// Writes a map file.
-pub(super) fn write(path: &Path, rows: impl Iterator<Item = Row>) -> anyhow::Result<()> {
+pub(in crate::import) fn write(path: &Path, rows: impl Iterator<Item = Row>) -> anyhow::Result<()> {
     let context = || format!("cannot write {}", path.display());
     let mut writer = csv::Writer::from_path(path).with_context(context)?;
     for row in rows {

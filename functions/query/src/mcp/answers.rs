@@ -205,7 +205,7 @@ impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
 /// The metrics that the request names.
 fn metrics(asked: &ToolRequest) -> Vec<String> {
     let names = asked.query.iter().flat_map(|(name, value)| {
-        let condition = name.strip_prefix(api::endpoints::METRIC_PREFIX);
+        let condition = name.strip_prefix(endpoints::METRIC_PREFIX);
         let listed = if name == "metric" { value.as_str() } else { "" };
         condition.into_iter().chain(listed.split(',').map(str::trim))
     });

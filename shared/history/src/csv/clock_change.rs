@@ -58,7 +58,7 @@ impl Passes {
                 device.is_unsorted |= device.last.is_some_and(|last| at < last);
                 device.decide(Some(at), lines);
                 device.last = Some(at);
-                lines.extend(draft.record(at));
+                lines.extend(draft.row(at).map(Line::Row));
             }
             Moment::Repeated { local, earlier, later } => {
                 device.waiting.push(Repeated { draft, local, earlier, later });
@@ -89,8 +89,8 @@ impl Device {
         self.last = Some(last.later);
         let waiting = waiting.into_iter().enumerate();
         lines.extend(waiting.filter_map(|(n, repeated)| match second_pass {
-            Some(second) if n < second => repeated.draft.record(repeated.earlier),
-            Some(_) => repeated.draft.record(repeated.later),
+            Some(second) if n < second => repeated.draft.row(repeated.earlier).map(Line::Row),
+            Some(_) => repeated.draft.row(repeated.later).map(Line::Row),
             None if repeated.draft.metrics.is_empty() => None,
             None => Some(Line::Refused(repeated.refuse())),
         }));
@@ -173,14 +173,12 @@ mod tests {
         let mut times: Vec<(u64, String)> = lines
             .into_iter()
             .map(|line| match line {
-                Line::Reading(record) => {
-                    let json: serde_json::Value = serde_json::from_str(&record.json).unwrap();
-                    (record.line, json["timestamp"].as_str().unwrap()[11..16].to_owned())
-                }
+                Line::Row(row) => (row.line, row.at.to_string()[11..16].to_owned()),
                 Line::Refused(refusal) => {
                     assert!(refusal.reason.starts_with("time: 2026-10-25 02:"), "{refusal}");
                     (refusal.line, "?".to_owned())
                 }
+                line => panic!("{line:?}"),
             })
             .collect();
         times.sort();

@@ -7,12 +7,12 @@ use anyhow::{Context as _, ensure};
 use csv::StringRecord;
 use domain::{MetricName, excerpt};
 use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::columns::{Columns, Device, Metric, Shape};
 use super::number::DecimalMark;
 use super::timestamp::{self, Interval, Moment, Zone};
-use crate::line::{Line, Record};
 use crate::refusals::Refusal;
 
 /// The value of a metric in a row without an amount.
@@ -52,34 +52,57 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Makes the reading with the resolved timestamp.
-    pub fn record(&self, at: domain::Timestamp) -> Option<Line> {
-        if self.metrics.is_empty() {
-            return None;
-        }
-        let at = self.interval.end(at);
-        let json = json(at, &self.device, &self.room, &self.metrics);
-        Some(Line::Reading(Record { line: self.line, json }))
+    /// Makes the row with the resolved timestamp; `None` if the draft has no metric.
+    pub fn row(self, at: domain::Timestamp) -> Option<CsvRow> {
+        let Self { line, interval, device, room, metrics, .. } = self;
+        (!metrics.is_empty()).then(|| CsvRow { line, at: interval.end(at), device, room, metrics })
     }
 }
 
-/// Writes a reading as JSON; an empty room is left out.
-pub fn json(
-    at: domain::Timestamp,
-    device: &str,
-    room: &str,
-    metrics: &[(String, String)],
-) -> String {
-    let quoted = |text: &str| Value::from(text).to_string();
-    let mut json = format!(r#"{{"timestamp":"{at}","device_id":{}"#, quoted(device));
-    if !room.is_empty() {
-        json.extend([r#","room":"#, &quoted(room)]);
+/// A row of one device whose values are still texts: some may be amounts, which are added up in order of time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CsvRow {
+    /// The line number in the file.
+    pub line: u64,
+    /// The time of the values.
+    pub at: domain::Timestamp,
+    /// The device's id.
+    pub device: String,
+    /// The room's id; empty without a room.
+    pub room: String,
+    /// The names and values of the metrics.
+    pub metrics: Vec<(String, String)>,
+}
+
+impl CsvRow {
+    /// Returns the value of a metric.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.metrics.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
-    for (name, value) in metrics {
-        json.extend([",\"", name, "\":", value]);
+
+    /// Replaces the value of a metric that the row has, or removes the metric.
+    pub fn set(&mut self, name: &str, new: Option<&str>) {
+        self.metrics.retain(|(known, _)| known != name || new.is_some());
+        let value = self.metrics.iter_mut().find(|(known, _)| known == name);
+        if let (Some((_, value)), Some(new)) = (value, new) {
+            new.clone_into(value);
+        }
     }
-    json.push('}');
-    json
+
+    /// Writes the row as the JSON of a reading.
+    pub fn json(&self) -> String {
+        let quoted = |text: &str| Value::from(text).to_string();
+        let mut json =
+            format!(r#"{{"timestamp":"{}","device_id":{}"#, self.at, quoted(&self.device));
+        if !self.room.is_empty() {
+            json.extend([r#","room":"#, &quoted(&self.room)]);
+        }
+        for (name, value) in &self.metrics {
+            json.extend([",\"", name, "\":", value]);
+        }
+        json.push('}');
+        json
+    }
 }
 
 struct BoundDevice {
@@ -315,10 +338,7 @@ mod tests {
             bound.read(line, &StringRecord::from(row.to_vec()), &mut drafts, &mut refusals);
         }
         let json = |draft: Draft| match draft.at {
-            Moment::At(at) => match draft.record(at)? {
-                Line::Reading(record) => Some(record.json),
-                Line::Refused(refusal) => panic!("{refusal}"),
-            },
+            Moment::At(at) => draft.row(at).map(|row| row.json()),
             Moment::Repeated { .. } => panic!("{draft:?}"),
         };
         let refusals = refusals.iter().map(Refusal::to_string).collect();

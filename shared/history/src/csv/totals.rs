@@ -3,21 +3,20 @@
 //! A row has the amount in the place of the counter, or `null` without an amount. If several rows have the same device
 //! and time, the last amount counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
-use std::mem;
+use std::iter::Peekable;
 use std::sync::Arc;
 
 use anyhow::bail;
 use domain::Timestamp;
 use rust_decimal::Decimal;
-use serde::Deserialize;
-use serde_json::Value;
 
 use super::columns::Columns;
-use super::rows;
+use super::rows::{self, CsvRow};
 use super::timestamp::Interval;
-use crate::line::{Line, Lines, Record};
+use crate::csv;
+use crate::line::Line;
 use crate::notes::Notes;
 use crate::refusals::Refusal;
 
@@ -86,17 +85,23 @@ struct Base {
     is_stored: bool,
 }
 
-/// The totals of a device, and its waiting rows.
+/// The totals of a device.
 #[derive(Debug, Clone, Default)]
 struct Device {
-    id: String,
     /// The total of each metric; `None` before its first amount.
     totals: BTreeMap<String, Option<Total>>,
-    /// The time of the waiting rows, and the time of the rows before. Rows wait because another one may have the same
-    /// time.
-    at: Option<Timestamp>,
-    before: Option<Timestamp>,
-    waiting: Vec<Record>,
+    /// The time of the newest rows.
+    newest: Option<Timestamp>,
+}
+
+/// Lines whose amounts are added up.
+struct AddedUp<I: Iterator<Item = anyhow::Result<Line>>> {
+    lines: Peekable<I>,
+    totals: Totals,
+    /// The device of the newest rows.
+    device: String,
+    ready: VecDeque<Line>,
+    now: Timestamp,
 }
 
 impl Totals {
@@ -106,7 +111,6 @@ impl Totals {
         let mut totals = Self { rules, ..Self::default() };
         for (id, metric) in columns.shape.totals() {
             let device = totals.devices.entry(id.to_string()).or_default();
-            device.id = id.to_string();
             device.totals.insert(metric.to_string(), None);
         }
         totals
@@ -129,10 +133,14 @@ impl Totals {
 
     /// Fails if the counters of these lines do not fit those of the table. A pipe can be read only once, so there this
     /// check happens at its end.
-    pub fn ensure_fit(&self, lines: Lines) -> anyhow::Result<()> {
+    pub fn ensure_fit(
+        &self,
+        lines: impl Iterator<Item = anyhow::Result<Line>>,
+        now: Timestamp,
+    ) -> anyhow::Result<()> {
         let rules = Rules { notes: Notes::default(), ..self.rules.clone() };
         let unheard = Self { devices: self.devices.clone(), rules };
-        unheard.add_up(lines).try_for_each(|line| line.map(drop))
+        unheard.add_up(lines, now).try_for_each(|line| line.map(drop))
     }
 
     /// Returns whether no metric is a total.
@@ -145,49 +153,74 @@ impl Totals {
         &self.rules.notes
     }
 
-    /// Adds up the amounts of lines. The lines of each device must be in order of time.
-    pub fn add_up(&self, lines: Lines) -> Lines {
+    /// Adds up the amounts of rows, which are sorted by device and time, and decodes them at `now`. Other lines pass.
+    pub fn add_up<'a>(
+        self,
+        lines: impl Iterator<Item = anyhow::Result<Line>> + 'a,
+        now: Timestamp,
+    ) -> Box<dyn Iterator<Item = anyhow::Result<Line>> + 'a> {
         if self.is_empty() {
-            return lines;
+            return Box::new(lines);
         }
-        let (mut devices, rules) = (self.devices.clone(), self.rules.clone());
-        if rules.interval == Interval::default() {
-            rules.notes.say(NO_BEGINNING.to_owned());
+        if self.rules.interval == Interval::default() {
+            self.rules.notes.say(NO_BEGINNING.to_owned());
         }
-        // `None` marks the end, after which no row waits.
-        let lines = lines.map(Some).chain([None]);
-        Box::new(lines.flat_map(move |line| {
-            let mut out = Vec::new();
-            let failed = match line {
-                None => devices.values_mut().find_map(|device| device.end(&rules, &mut out).err()),
-                Some(Ok(line)) => take(line, &mut devices, &rules, &mut out).err(),
-                Some(Err(error)) => Some(error),
-            };
-            out.into_iter().map(Ok).chain(failed.map(Err)).collect::<Vec<_>>()
-        }))
+        let (lines, ready) = (lines.peekable(), VecDeque::new());
+        Box::new(AddedUp { lines, totals: self, device: String::new(), ready, now })
     }
 }
 
-/// Adds up a line. A line without a total is passed on at once.
-fn take(
-    line: Line,
-    devices: &mut BTreeMap<String, Device>,
-    rules: &Rules,
-    out: &mut Vec<Line>,
-) -> anyhow::Result<()> {
-    match (line.owner(), line) {
-        ((id, Some(millis)), Line::Reading(record)) if devices.contains_key(&id) => {
-            let device = devices.get_mut(&id).expect("it is there");
-            let at = Timestamp::from_millis(millis).ok();
-            if device.at != at {
-                device.add(rules, out)?;
-                device.at = at;
-            }
-            device.waiting.push(record);
+impl<I: Iterator<Item = anyhow::Result<Line>>> AddedUp<I> {
+    /// Adds the amounts of the next device and time. Returns whether there are any.
+    fn advance(&mut self) -> anyhow::Result<bool> {
+        let rows = self.next_rows()?;
+        let next = rows.first().map(|row| row.device.clone()).unwrap_or_default();
+        let Totals { devices, rules } = &mut self.totals;
+        if next != self.device {
+            let ended = std::mem::replace(&mut self.device, next);
+            devices.get(&ended).map_or(Ok(()), |device| device.end(&ended, rules))?;
         }
-        (_, line) => out.push(line),
+
+        let is_end = rows.is_empty();
+        let rows = match devices.get_mut(&self.device) {
+            Some(device) => device.add(rows, rules, &mut self.ready)?,
+            None => rows,
+        };
+        self.ready.extend(rows.iter().map(|row| csv::row_line(row, self.now)));
+        Ok(!is_end || !self.ready.is_empty())
     }
-    Ok(())
+
+    /// Takes the rows of one device and time.
+    fn next_rows(&mut self) -> anyhow::Result<Vec<CsvRow>> {
+        let mut rows: Vec<CsvRow> = Vec::new();
+        let is_next = |line: &anyhow::Result<Line>, rows: &[CsvRow]| match (line, rows.last()) {
+            (Ok(Line::Row(row)), Some(last)) => row.device == last.device && row.at == last.at,
+            (Ok(_), Some(_)) => false,
+            (Err(_), _) | (_, None) => true,
+        };
+        while let Some(line) = self.lines.next_if(|line| is_next(line, &rows)) {
+            match line? {
+                Line::Row(row) => rows.push(row),
+                line => self.ready.push_back(line),
+            }
+        }
+        Ok(rows)
+    }
+}
+
+impl<I: Iterator<Item = anyhow::Result<Line>>> Iterator for AddedUp<I> {
+    type Item = anyhow::Result<Line>;
+
+    fn next(&mut self) -> Option<anyhow::Result<Line>> {
+        while self.ready.is_empty() {
+            match self.advance() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.ready.pop_front().map(Ok)
+    }
 }
 
 impl Rules {
@@ -236,110 +269,71 @@ impl Rules {
 }
 
 impl Device {
-    /// Adds the last rows.
-    fn end(&mut self, rules: &Rules, out: &mut Vec<Line>) -> anyhow::Result<()> {
-        self.add(rules, out)?;
+    /// Fails if the totals do not fit the table's values behind them.
+    fn end(&self, id: &str, rules: &Rules) -> anyhow::Result<()> {
         for (metric, total) in &self.totals {
             let Some(total) = total else { continue };
-            rules.ensure_continued(&self.id, metric, total)?;
+            rules.ensure_continued(id, metric, total)?;
         }
         Ok(())
     }
 
-    /// Adds the amounts of the waiting rows, and passes these rows on.
-    fn add(&mut self, rules: &Rules, out: &mut Vec<Line>) -> anyhow::Result<()> {
+    /// Adds the amounts of rows of one time. Returns the rows with totals in the place of amounts, and before them one
+    /// with the beginnings of new totals.
+    fn add(
+        &mut self,
+        mut rows: Vec<CsvRow>,
+        rules: &Rules,
+        refused: &mut VecDeque<Line>,
+    ) -> anyhow::Result<Vec<CsvRow>> {
         let Rules { interval, notes, .. } = rules;
-        let mut rows = mem::take(&mut self.waiting);
-        let Some((at, last)) = self.at.zip(rows.last()) else { return Ok(()) };
-        let begin = interval.begin(at).max(self.before.unwrap_or(Timestamp::MIN));
+        let Some(last) = rows.last().cloned() else { return Ok(rows) };
+        let begin = interval.begin(last.at).max(self.newest.unwrap_or(Timestamp::MIN));
         let has_beginning = *interval != Interval::default();
-        let (line, last) = (last.line, last.json.clone());
-        let mut firsts = Vec::new();
-        let mut refused = Vec::new();
+        let mut beginning = CsvRow { at: begin, metrics: Vec::new(), ..last.clone() };
+
         for (name, total) in &mut self.totals {
-            let amounts: Vec<&str> = rows.iter().filter_map(|row| value(&row.json, name)).collect();
+            let amounts: Vec<&str> = rows.iter().filter_map(|row| row.value(name)).collect();
             let empty = amounts.iter().filter(|amount| **amount == rows::NO_AMOUNT).count();
             notes.leave_out_many(&format!("rows without an amount of {name}"), empty as u64);
             let replaced = (amounts.len() - empty).saturating_sub(1);
             notes.leave_out_many("rows of a time that a later line has too", replaced as u64);
+
             let amount = amounts.iter().rev().find_map(|amount| amount.parse::<Decimal>().ok());
             let before = match total {
                 Some(total) => Base { value: total.value, is_stored: true },
-                None if has_beginning && amount.is_some() => rules.base(&self.id, name, begin)?,
+                None if has_beginning && amount.is_some() => {
+                    rules.base(&last.device, name, begin)?
+                }
                 None => Base { value: Decimal::ZERO, is_stored: true },
             };
-            let after = match amount.map(|amount| before.value.checked_add(amount)) {
-                Some(Some(value)) => {
-                    if !before.is_stored {
-                        firsts.push((name.clone(), before.value.normalize().to_string()));
-                    }
-                    *total = Some(Total { at, value });
-                    Some(value.normalize().to_string())
-                }
-                Some(None) => {
-                    let reason = format!("{name}: the total is too large, over 28 digits");
-                    refused.push(Line::Refused(Refusal { line, reason }));
-                    None
-                }
-                None => None,
-            };
-            rows.iter_mut().for_each(|row| set(&mut row.json, name, after.as_deref()));
+            let sum = amount.map(|amount| before.value.checked_add(amount));
+            if sum == Some(None) {
+                let reason = format!("{name}: the total is too large, over 28 digits");
+                refused.push_back(Line::Refused(Refusal { line: last.line, reason }));
+            }
+            let sum = sum.flatten();
+            if sum.is_some() && !before.is_stored {
+                // Without this reading, the first interval's amount would have no start.
+                beginning.metrics.push((name.clone(), before.value.normalize().to_string()));
+            }
+            let shown = sum.map(|value| value.normalize().to_string());
+            rows.iter_mut().for_each(|row| row.set(name, shown.as_deref()));
+            *total = sum.map(|value| Total { at: last.at, value }).or(total.take());
         }
-        // Without this reading, the first interval's amount would have no start.
-        if let (false, Ok(Place { device_id, room })) =
-            (firsts.is_empty(), serde_json::from_str(&last))
-        {
-            let json = rows::json(begin, &device_id, &room, &firsts);
-            out.push(Line::Reading(Record { line, json }));
-        }
-        out.extend(refused);
-        let rows = rows.into_iter().filter(|row| has_metric(&row.json));
-        out.extend(rows.map(Line::Reading));
-        self.before = Some(at);
-        Ok(())
+
+        self.newest = Some(last.at);
+        rows.insert(0, beginning);
+        rows.retain(|row| !row.metrics.is_empty());
+        Ok(rows)
     }
-}
-
-/// The device and the room of a reading.
-#[derive(Deserialize)]
-struct Place {
-    device_id: String,
-    #[serde(default)]
-    room: String,
-}
-
-/// The position of a metric's value in a row's JSON. Within a string, the quotes of the name would be escaped.
-fn place(json: &str, name: &str) -> Option<(usize, usize, usize)> {
-    let member = format!(",\"{name}\":");
-    let begin = json.find(&member)?;
-    let value = begin + member.len();
-    let end = value + json[value..].find([',', '}'])?;
-    Some((begin, value, end))
-}
-
-fn value<'a>(json: &'a str, name: &str) -> Option<&'a str> {
-    place(json, name).map(|(_, value, end)| &json[value..end])
-}
-
-/// Replaces the value of a metric, or removes the metric.
-fn set(json: &mut String, name: &str, new: Option<&str>) {
-    match (place(json, name), new) {
-        (Some((_, value, end)), Some(new)) => json.replace_range(value..end, new),
-        (Some((begin, _, end)), None) => json.replace_range(begin..end, ""),
-        (None, _) => {}
-    }
-}
-
-fn has_metric(json: &str) -> bool {
-    let members: serde_json::Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
-    members.keys().any(|name| !["timestamp", "device_id", "room"].contains(&&**name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::csv;
     use crate::csv::columns::{Shape, TimestampColumn};
+    use crate::reading;
     use crate::text_lines::TextLines;
 
     use std::io::Cursor;
@@ -357,16 +351,22 @@ mod tests {
         let columns = Columns { timestamp, shape, decimal_comma: false };
         let text = format!("at,A,B\n{}\n", rows.join("\n"));
         let totals = Totals::of(&columns);
-        let lines = csv::read(TextLines::new(Cursor::new(text.into_bytes())), &columns).unwrap();
+        let lines =
+            csv::read(TextLines::new(Cursor::new(text.into_bytes())), &columns, Timestamp::MAX);
+        let lines = lines.unwrap();
         let mut lines: Vec<Line> = lines.collect::<anyhow::Result<_>>().unwrap();
         lines.sort_by_key(Line::owner);
         let shown =
-            totals.add_up(Box::new(lines.into_iter().map(Ok))).map(|line| match line.unwrap() {
-                Line::Reading(record) => {
-                    let (_, rest) = record.json.split_once("2026-01-11T").unwrap();
-                    rest.replace(":00.000Z\",\"device_id\":\"m\",", " ").replace(['"', '}'], "")
+            totals.clone().add_up(lines.into_iter().map(Ok), Timestamp::MAX).map(|line| match line
+                .unwrap()
+            {
+                Line::Reading(read) => {
+                    let json = reading::json(&read.reading);
+                    let (_, rest) = json.split_once("2026-01-11T").unwrap();
+                    rest.replace(":00.000Z\",", " ").replace(['"', '}'], "")
                 }
                 Line::Refused(refusal) => refusal.to_string(),
+                line => panic!("{line:?}"),
             });
         let readings = shown.collect();
         (readings, totals.notes().to_string())
@@ -405,7 +405,7 @@ mod tests {
     fn an_empty_part_is_nothing_and_a_row_without_a_part_is_counted() {
         let rows = [ROWS[0], ROWS[1], "2026-01-11T10:20:00Z,,", ROWS[2]];
         let (readings, said) = read("", &["k=total(A+B)*2", "both=A+B"], &rows);
-        assert_eq!(readings, ["10:00 k:3,both:1.5", "10:15 k:7", "10:30 k:31,both:12"]);
+        assert_eq!(readings, ["10:00 both:1.5,k:3", "10:15 k:7", "10:30 both:12,k:31"]);
         assert!(
             said.contains("without --interval")
                 && said.ends_with("left out     1 rows without an amount of k"),
@@ -451,8 +451,8 @@ mod tests {
             decimal_comma: false,
         };
         let text = "timestamp,A\n2026-10-25 01:00,1\n2026-10-25 02:00,1\n2026-10-25 02:00,1\n2026-10-25 03:00,1\n";
-        let lines = csv::read(TextLines::new(text.as_bytes()), &columns).unwrap();
-        let lines = Totals::of(&columns).add_up(lines);
+        let lines = csv::read(TextLines::new(text.as_bytes()), &columns, Timestamp::MAX).unwrap();
+        let lines = Totals::of(&columns).add_up(lines, Timestamp::MAX);
         let readings: Vec<_> = lines
             .map(|line| line.unwrap())
             .filter(|line| matches!(line, Line::Reading(_)))

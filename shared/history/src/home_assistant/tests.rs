@@ -44,7 +44,7 @@ const AT: i64 = 1_768_147_200;
 fn read(schema: &str, rows: &str, storage: Storage) -> (Vec<String>, String) {
     let connection = Connection::open_in_memory().unwrap();
     connection.execute_batch(&format!("{schema}{rows}")).unwrap();
-    let Source { points, notes, .. } = source(Database::of(connection), storage).unwrap();
+    let (points, notes) = source(Database::of(connection), storage).unwrap().into_points();
     let line = |point: anyhow::Result<Point>| {
         let point = point.unwrap();
         let fields: Vec<_> =
@@ -98,8 +98,8 @@ fn the_points_of_a_database_are_those_of_its_case() {
 fn home_assistant_s_own_sums_are_noted_and_not_imported() {
     let connection = Connection::open_in_memory().unwrap();
     connection.execute_batch(&format!("{NEW}{HOURS}")).unwrap();
-    let Source { points, notes, .. } =
-        source(Database::of(connection), Storage::default()).unwrap();
+    let (points, notes) =
+        source(Database::of(connection), Storage::default()).unwrap().into_points();
     let points: Vec<Point> = points.collect::<anyhow::Result<_>>().unwrap();
     let sums = notes.own_sums();
     let of = |id: &str| {
@@ -133,8 +133,8 @@ fn a_row_that_cannot_be_read_is_named_and_the_others_are_read() {
              VALUES (8, 1, {AT}, 'warm'), (9, 1, {AT}, 20.5), (10, 2, {AT}, 20.5);"
     );
     connection.execute_batch(&format!("{NEW}{rows}")).unwrap();
-    let Source { points, notes, .. } =
-        source(Database::of(connection), Storage::default()).unwrap();
+    let (points, notes) =
+        source(Database::of(connection), Storage::default()).unwrap().into_points();
     let values = points.map(|point| point.unwrap().fields[0].1.clone());
     assert_eq!(values.collect::<Vec<_>>(), ["3", "20.5"]);
     assert_eq!(
@@ -159,7 +159,7 @@ fn an_area_is_the_room_and_the_entity_alone_the_device() {
     assert!(outside[0].starts_with(expected), "{outside:?}");
     let connection = Connection::open_in_memory().unwrap();
     connection.execute_batch(&format!("{NEW}{HOURS}")).unwrap();
-    let points = source(Database::of(connection), storage).unwrap().points;
+    let points = source(Database::of(connection), storage).unwrap().into_points().0;
     let ways: Vec<_> = points
         .map(|point| point.unwrap())
         .map(|it| (it.tags.contains("outside"), it.way))
@@ -184,7 +184,7 @@ fn a_database_in_use_is_copied_with_its_log_and_another_s_is_refused() {
     let temporary = tempdir().unwrap();
     let copy = Database::open(&path, TempDir::new_in(&temporary).unwrap()).unwrap();
     writer.execute_batch("DELETE FROM states; DELETE FROM statistics").unwrap();
-    let points = source(copy, Storage::default()).unwrap().points.count();
+    let points = source(copy, Storage::default()).unwrap().into_points().0.count();
     assert_eq!(points, 13);
     let left = std::fs::read_dir(&temporary).unwrap().count();
     assert_eq!(left, 0, "with SQLite's files beside the copy");
@@ -199,7 +199,7 @@ fn a_database_in_use_is_copied_with_its_log_and_another_s_is_refused() {
     bytes.truncate(4_096);
     std::fs::write(&other, bytes).unwrap();
     let damaged = Database::open(&other, tempdir().unwrap()).and_then(|database| {
-        source(database, Storage::default())?.points.collect::<anyhow::Result<Vec<_>>>()
+        source(database, Storage::default())?.into_points().0.collect::<anyhow::Result<Vec<_>>>()
     });
     assert!(damaged.is_err());
 }
@@ -249,7 +249,7 @@ fn a_database_that_somebody_writes_to_is_one_moment_of_it() {
     for _ in 0..5 {
         let source =
             source(Database::open(&path, tempdir().unwrap()).unwrap(), Storage::default()).unwrap();
-        let points: Vec<Point> = source.points.collect::<anyhow::Result<_>>().unwrap();
+        let points: Vec<Point> = source.into_points().0.collect::<anyhow::Result<_>>().unwrap();
         let of = |name: &str| points.iter().filter(|it| it.tags.ends_with(name)).count();
         assert!(of("entity_id=a") >= 50);
         assert_eq!(of("entity_id=a"), of("entity_id=b"));
@@ -278,7 +278,7 @@ fn a_database_with_a_broken_page_is_an_error_and_no_part_of_it() {
     let read = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
         let source = source(Database::open(&path, tempdir().unwrap())?, Storage::default())?;
-        source.points.collect::<anyhow::Result<Vec<_>>>()
+        source.into_points().0.collect::<anyhow::Result<Vec<_>>>()
     };
     assert_eq!(read(&whole).unwrap().len(), 20_000);
     let mut broken = whole.clone();

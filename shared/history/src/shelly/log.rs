@@ -189,7 +189,7 @@ impl Log {
             }
             points
         });
-        Source { points: Box::new(points), notes, units }
+        Source { units, ..Source::of_points(Box::new(points), notes) }
     }
 }
 

@@ -30,14 +30,15 @@ fn log(text: &str) -> Log {
 
 /// The points by metric: minutes since the first row began, and values.
 fn told(source: Source, begin: i64) -> (Vec<String>, String, Vec<String>) {
-    let points: Vec<Point> = source.points.collect::<anyhow::Result<_>>().unwrap();
+    let (points, notes) = source.into_points();
+    let points: Vec<Point> = points.collect::<anyhow::Result<_>>().unwrap();
     let shown = |it: &Point| {
         let device = it.tags.strip_prefix("roomtide_device=").unwrap();
         let minute = (it.nanos / 1_000_000_000 - begin) / 60;
         format!("{device} {} {minute} {}", it.measurement, it.fields[0].1)
     };
     let lines = points.iter().map(shown).collect();
-    (lines, source.notes.to_string(), source.notes.take_refusals().shown())
+    (lines, notes.to_string(), notes.take_refusals().shown())
 }
 
 fn of_metric(lines: &[String], metric: &str) -> Vec<String> {
