@@ -13,6 +13,7 @@ use table::{ReadShards as _, StoreError};
 use tokio::runtime::Handle;
 
 use crate::client::{self, Client, NotRoomtide, Unreached};
+use crate::kept_progress::{ProgressArgs, RunScope};
 use crate::output::print;
 use crate::patience::{keep_to, patiently};
 
@@ -91,13 +92,6 @@ pub(crate) struct OpenTable {
     identity: String,
     config: StoreConfig,
     data: Option<DataDirectory>,
-}
-
-/// The progress file of a command, and the table that the command works on. Progress on another table does not count.
-#[derive(Debug)]
-pub(crate) struct ProgressFile {
-    pub(crate) path: PathBuf,
-    pub(crate) table: String,
 }
 
 impl At {
@@ -242,14 +236,6 @@ impl Place {
         let attempt_timeout = aws::ATTEMPT_TIMEOUT;
         Ok(Some(StoreConfig { table, region, endpoint, credentials, ca_bundle, attempt_timeout }))
     }
-
-    /// The default progress file of a command.
-    pub(crate) fn progress_path(&self, command: &str) -> PathBuf {
-        match &self.table {
-            Some(table) => format!("{table}.roomtide-{command}").into(),
-            None => self.data_dir().join(format!("roomtide.{command}")),
-        }
-    }
 }
 
 /// Opens the data in a directory, which a server may have open.
@@ -296,9 +282,13 @@ impl OpenTable {
         Ok(())
     }
 
-    /// The progress file of a command on this table.
-    pub(crate) fn progress_in(&self, path: PathBuf) -> ProgressFile {
-        ProgressFile { path, table: self.identity.clone() }
+    /// A command on this table, which keeps its progress in a file.
+    pub(crate) fn run_scope(&self, place: &Place, command: &str, args: &ProgressArgs) -> RunScope {
+        let path = args.state.clone().unwrap_or_else(|| match &place.table {
+            Some(table) => format!("{table}.roomtide-{command}").into(),
+            None => place.data_dir().join(format!("roomtide.{command}")),
+        });
+        RunScope { path, table: self.identity.clone(), again: args.again }
     }
 
     /// Returns the writer of many rollups at once, if this process has the data open.

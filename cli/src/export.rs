@@ -26,7 +26,7 @@ use serde_json::value::RawValue;
 
 pub(crate) use self::file::ExportFile;
 use self::file::TEMPORARY;
-use self::format::{Format, Kind, Output};
+use self::format::{Format, Kind};
 use crate::at::{At, TableParts, Unnamed};
 use crate::client::Client;
 use crate::import::{Line, RUN, Record, sorted};
@@ -47,8 +47,7 @@ column for each metric. `roomtide import` reads the three, with every digit.
 
 Parquet has the readings only, for DuckDB, pandas and the like, and is not imported: a row is one value, with the \
 columns device, time (UTC), room, metric and value, sorted by device and time. Values are DOUBLE; those with more digits \
-than it gives back are counted. With the name of a directory, readings-2026-01.parquet and so on are files of a month \
-each.
+than it gives back are counted.
 
 An import of NDJSON or line protocol into an empty table restores all of it except devices and rooms without readings, \
 metrics that no \
@@ -62,8 +61,8 @@ restored if readings still have it. A file is either complete or absent, and onl
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ExportArgs {
-    /// Ends in .ndjson, .jsonl, .lp or .csv, with .gz after it or not, or in .parquet; a directory gets a file of
-    /// Parquet a month; - is standard output, NDJSON without --format
+    /// Ends in .ndjson, .jsonl, .lp or .csv, with .gz after it or not, or in .parquet; - is standard output,
+    /// NDJSON without --format
     file: PathBuf,
     /// The format, where the name does not tell it
     #[arg(long, value_enum)]
@@ -142,9 +141,10 @@ pub(crate) fn run(args: ExportArgs) -> anyhow::Result<()> {
     let file = args.file.display();
     let (readings, devices) = (counted(readings, "reading"), counted(devices, "device"));
     let said = format!("{readings} of {devices} written to {file}{inexact}");
-    match format.output {
-        Output::Stdout => inexact.lines().skip(1).for_each(print_error),
-        _ => print(said),
+    if format.is_stdout {
+        inexact.lines().skip(1).for_each(print_error);
+    } else {
+        print(said);
     }
     Ok(())
 }
@@ -176,7 +176,7 @@ fn export_rollups(args: &ExportArgs, range: TimeRange, format: Format) -> anyhow
         file.finish()?;
         Ok(count)
     })?;
-    if format.output != Output::Stdout {
+    if !format.is_stdout {
         print(format_args!("{count} written to {}", path.display()));
     }
     Ok(())

@@ -16,6 +16,7 @@ mod greeting;
 mod here;
 mod import;
 mod interrupted;
+mod kept_progress;
 mod mcp;
 mod moment;
 mod objects;
@@ -142,7 +143,7 @@ fn run_in(mut runtime: Builder, cli: Cli) -> ExitCode {
         Some(Command::Replay(args)) => succeeded(runtime.block_on(Box::pin(replay::run(args)))),
         Some(Command::Failures(args)) => runtime.block_on(Box::pin(failures::run(args))),
         Some(Command::Rollups(args)) => rollups::run(args),
-        Some(Command::Reindex(args)) => succeeded(reindex::run(args)),
+        Some(Command::Reindex(args)) => succeeded(reindex::run(&args)),
         Some(Command::Token(args)) => succeeded(token::run(args)),
         Some(Command::Devices(args)) => devices::run(&args),
         Some(Command::Alerts(args)) => alerts::run(&args),
