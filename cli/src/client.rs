@@ -1,10 +1,8 @@
 //! A client of the API of a system: over HTTP, or by functions in this process. The only place that repeats requests.
 //! Knows no endpoint.
 
-use std::error::Error;
 use std::fmt;
-use std::fs::File;
-use std::io::{ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +23,7 @@ use crate::here::Here;
 use crate::interrupted::Interrupted;
 use crate::output::print_error;
 use crate::pace::{HALF, Pace};
+use crate::settings_file;
 
 /// The maximum number of attempts of a request, and the pauses between two attempts: each is twice as long as the one
 /// before.
@@ -36,9 +35,6 @@ const MAX_REQUEST: Duration = Duration::from_secs(30);
 
 /// The path that every Roomtide and InfluxDB answers without a token, at each address and in each version.
 pub(crate) const READY: &str = "/ready";
-
-/// The size limit of a token file, in bytes; a larger file is not one.
-const MAX_TOKEN_FILE: u64 = 64 << 10;
 
 /// The end of an error message about an invalid token.
 const TOKEN_FORM: &str = "a token is one word of ASCII without blanks, such as rt_..., alone in its file; `roomtide token create \
@@ -472,7 +468,8 @@ pub(crate) fn redirection<B>(response: &http::Response<B>) -> Option<String> {
 }
 
 /// A server without an answer: nothing listens, or no answer comes in time.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot reach {url}: {why}; is it running?")]
 pub(crate) struct Unreached {
     url: String,
     why: ureq::Error,
@@ -485,34 +482,16 @@ impl Unreached {
     }
 }
 
-impl fmt::Display for Unreached {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot reach {}: {}; is it running?", self.url, self.why)
-    }
-}
-
-impl Error for Unreached {}
-
 /// An answer to `GET /ready` that is not Roomtide's, such as the login page of a proxy.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{url}{READY} answers {}, {}, and is no Roomtide: nothing was sent to it; --url names the address of another server",
+    .answer.status, .answer.reason()
+)]
 pub(crate) struct NotRoomtide {
     url: String,
     answer: Answer,
 }
-
-impl fmt::Display for NotRoomtide {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, answer } = self;
-        let (status, reason) = (answer.status, answer.reason());
-        write!(
-            f,
-            "{url}{READY} answers {status}, {reason}, and is no Roomtide: nothing was sent to it; --url names the address \
-             of another server"
-        )
-    }
-}
-
-impl Error for NotRoomtide {}
 
 /// An address without its user name and password: what is printed stays in logs.
 pub(crate) fn without_login(url: &str) -> String {
@@ -538,16 +517,10 @@ pub(crate) fn token(text: &str) -> anyhow::Result<String> {
         return Ok(text.to_owned());
     };
 
-    let mut text = String::new();
-    let read = File::open(file).and_then(|opened| {
-        // Reading a device file such as `/dev/zero` may never end.
-        opened.take(MAX_TOKEN_FILE).read_to_string(&mut text)
-    });
-    let read = read.with_context(|| format!("cannot read the token in {file}"))?;
-
+    let no_token = || format!("{file} is no file with one token: {TOKEN_FORM}");
+    let text = settings_file::content(Path::new(file)).with_context(no_token)?;
     let token = text.trim();
-    let is_whole = (read as u64) < MAX_TOKEN_FILE;
-    ensure!(is_whole && is_word(token), "{file} is no file with one token: {TOKEN_FORM}");
+    ensure!(is_word(token), no_token());
     Ok(token.to_owned())
 }
 
@@ -793,11 +766,6 @@ mod tests {
     fn a_file_of_a_token_is_not_read_without_end() {
         let error = token("@/dev/zero").unwrap_err().to_string();
         assert!(error.starts_with("/dev/zero is no file with one token"), "{error}");
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("token");
-        std::fs::write(&file, "a".repeat(64 << 10)).unwrap();
-        let error = token(&format!("@{}", file.display())).unwrap_err().to_string();
-        assert!(error.contains(TOKEN_FORM), "{error}");
     }
 
     #[test]

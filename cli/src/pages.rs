@@ -1,12 +1,11 @@
 //! The pages of a list of the API. Knows no list.
 
-use std::error::Error;
-use std::fmt;
 use std::marker::PhantomData;
 
 use anyhow::ensure;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use thiserror::Error;
 
 use crate::client::Client;
 
@@ -34,16 +33,9 @@ struct Page<T> {
 }
 
 /// The answer of a list whose device or room does not exist, or is deleted meanwhile.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{0}")]
 pub(crate) struct NotThere(String);
-
-impl fmt::Display for NotThere {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for NotThere {}
 
 impl<'a, T: DeserializeOwned> Pages<'a, T> {
     /// The pages of a list.
