@@ -15,11 +15,11 @@ use crate::architecture::rust_files;
 /// The figures of the workspace.
 const LIMITS: Figures = Figures {
     tuple_parameters: 8,
-    closures_called_it: 102,
-    long_functions: 14,
-    bodies_in_one_piece: 144,
+    closures_called_it: 95,
+    long_functions: 13,
+    bodies_in_one_piece: 134,
     heavy_sentences: 14,
-    shared_type_names: 125,
+    shared_type_names: 124,
 };
 
 /// A body with a decision may have so many lines.

@@ -18,17 +18,13 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 
 pub(crate) use crate::ask::{Answer, Ask, FieldError, Problem};
-use crate::at;
 use crate::here::Here;
 use crate::interrupted::Interrupted;
 use crate::output::print_error;
-use crate::pace::{HALF, Pace};
+use crate::pace::{ATTEMPTS, FIRST_PAUSE, HALF, Pace};
 use crate::settings_file;
 
-/// The maximum number of attempts of a request, and the pauses between two attempts: each is twice as long as the one
-/// before.
-pub(crate) const ATTEMPTS: u32 = 8;
-pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The maximum pause between two attempts of a request.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// The time after which a request whose answer was lost has surely ended: longer than a function's time-out.
 const MAX_REQUEST: Duration = Duration::from_secs(30);
@@ -86,7 +82,7 @@ impl fmt::Debug for Client {
 }
 
 /// The result of one attempt of a request.
-enum Attempt {
+enum RequestAttempt {
     Answered(Answer),
     /// The same request may get another answer after this pause.
     Failed {
@@ -128,7 +124,7 @@ impl Client {
     pub(crate) fn of_data(directory: &Path) -> anyhow::Result<Self> {
         let runtime = Handle::current();
         let data = runtime.block_on(async {
-            let data = at::open_data(directory).await?;
+            let data = open_data(directory).await?;
             // The registry lacks changes that the stream still holds.
             data.settle().await?;
             anyhow::Ok(data)
@@ -243,9 +239,9 @@ impl Client {
             }
 
             match self.attempt(ask, authorization, pause)? {
-                Attempt::Answered(answer) => return Ok(answer),
-                Attempt::Failed { why, .. } if attempt == self.attempts => return Err(why),
-                Attempt::Failed { why, pause } => self.wait(pause, &why, stop),
+                RequestAttempt::Answered(answer) => return Ok(answer),
+                RequestAttempt::Failed { why, .. } if attempt == self.attempts => return Err(why),
+                RequestAttempt::Failed { why, pause } => self.wait(pause, &why, stop),
             }
             pause = (pause * 2).min(MAX_PAUSE);
         }
@@ -258,11 +254,11 @@ impl Client {
         ask: Ask<'_>,
         authorization: Option<&str>,
         pause: Duration,
-    ) -> anyhow::Result<Attempt> {
+    ) -> anyhow::Result<RequestAttempt> {
         let answer = match &self.to {
             To::Server(server) => match self.ask_server(server, ask, authorization, pause)? {
-                Attempt::Answered(answer) => answer,
-                failed @ Attempt::Failed { .. } => return Ok(failed),
+                RequestAttempt::Answered(answer) => answer,
+                failed @ RequestAttempt::Failed { .. } => return Ok(failed),
             },
             To::Table(api, runtime) => in_process(ask, |ask| runtime.block_on(api.send(ask)))?,
             To::Data(data, runtime) => in_process(ask, |ask| runtime.block_on(data.send(ask)))?,
@@ -277,9 +273,9 @@ impl Client {
         let may_change = matches!(self.to, To::Server(_) | To::Table(..));
         if may_change && answer.is_worth_repeating() {
             let why = self.error(ask.path, &answer);
-            return Ok(Attempt::Failed { why, pause: answer.retry_after.unwrap_or(pause) });
+            return Ok(RequestAttempt::Failed { why, pause: answer.retry_after.unwrap_or(pause) });
         }
-        Ok(Attempt::Answered(answer))
+        Ok(RequestAttempt::Answered(answer))
     }
 
     /// Sends a request to a server once. A write whose answer is lost may still be running. Its retry waits until the
@@ -290,7 +286,7 @@ impl Client {
         ask: Ask<'_>,
         authorization: Option<&str>,
         pause: Duration,
-    ) -> anyhow::Result<Attempt> {
+    ) -> anyhow::Result<RequestAttempt> {
         let watch = Stopwatch::start();
         match server.send_once(ask, authorization) {
             Ok(Received { redirection: Some(redirection), .. }) => {
@@ -298,7 +294,7 @@ impl Client {
             }
             Ok(Received { answer, .. }) => {
                 server.reached.store(true, Ordering::Relaxed);
-                Ok(Attempt::Answered(answer))
+                Ok(RequestAttempt::Answered(answer))
             }
             Err(error) if is_about_request(&error) => {
                 let asked = format!("{} cannot be asked", self.asked(ask.path));
@@ -312,7 +308,7 @@ impl Client {
                 }
                 let rest = self.max_request.saturating_sub(watch.elapsed());
                 let pause = if may_be_running { pause.max(rest) } else { pause };
-                Ok(Attempt::Failed { why, pause })
+                Ok(RequestAttempt::Failed { why, pause })
             }
         }
     }
@@ -491,6 +487,17 @@ impl Unreached {
 pub(crate) struct NotRoomtide {
     url: String,
     answer: Answer,
+}
+
+/// Opens the data in a directory, which a server may have open.
+pub(crate) async fn open_data(directory: &Path) -> anyhow::Result<DataDirectory> {
+    let data = DataDirectory::open(directory).await?;
+    data.with_context(|| {
+        format!(
+            "there is no data in {}; start the server once, or name another --data-dir or a --table",
+            directory.display()
+        )
+    })
 }
 
 /// An address without its user name and password: what is printed stays in logs.

@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use thiserror::Error;
 
-use crate::at::{At, Unnamed};
+use crate::at::{SystemAt, Unnamed};
 use crate::client::{Ask, Client};
 use crate::concurrent::concurrently;
 use crate::import::Refusal;
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
     #[command(flatten)]
-    at: At,
+    at: SystemAt,
 }
 
 #[derive(Debug, Subcommand)]

@@ -27,13 +27,13 @@ use serde_json::value::RawValue;
 pub(crate) use self::file::ExportFile;
 use self::file::TEMPORARY;
 use self::format::{Format, Kind};
-use crate::at::{At, TableParts, Unnamed};
+use crate::at::{SystemAt, TableParts, Unnamed};
 use crate::client::Client;
 use crate::import::{Line, RUN, Record, sorted};
 use crate::interrupted;
 use crate::moment::from_now;
 use crate::output::{counted, print, print_error};
-use crate::pages::{NotThere, Pages};
+use crate::pages::{ListPages, NotThere};
 use crate::progress;
 use crate::rollups;
 
@@ -96,7 +96,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, conflicts_with_all = ["url", "token", "room"])]
     rollups: bool,
     #[command(flatten)]
-    at: At,
+    at: SystemAt,
 }
 
 /// The id and the room of a device.
@@ -233,7 +233,7 @@ fn export(args: &ExportArgs, format: Format, client: &Client) -> anyhow::Result<
                 None => file.reading(&row),
             }
         };
-        match (Pages::of(client, &path, 10_000).each(each), of) {
+        match (ListPages::of(client, &path, 10_000).each(each), of) {
             // An export goes on if a device is deleted meanwhile.
             (Err(error), Some(device)) if error.is::<NotThere>() => {
                 gone.insert(device.clone());
@@ -262,7 +262,7 @@ fn export(args: &ExportArgs, format: Format, client: &Client) -> anyhow::Result<
             file.describe("room", json)?;
         }
     }
-    let annotations = Pages::of(client, "/annotations", 1_000).each(|json: Box<RawValue>| {
+    let annotations = ListPages::of(client, "/annotations", 1_000).each(|json: Box<RawValue>| {
         let Annotation { device, room } = serde_json::from_str(json.get())?;
         let is_theirs = device.is_some_and(|it| meant.iter().any(|(of, _)| of.id == it))
             || room.is_some_and(|it| args.room.contains(&it));
@@ -291,7 +291,7 @@ fn write_by_device(mut rows: File, file: &mut ExportFile) -> anyhow::Result<()> 
 /// Returns all entries of a list of the registry.
 fn list<T: DeserializeOwned>(client: &Client, path: &str) -> anyhow::Result<Vec<Described<T>>> {
     let mut all = Vec::new();
-    Pages::of(client, path, 1_000).each(|row: Box<RawValue>| {
+    ListPages::of(client, path, 1_000).each(|row: Box<RawValue>| {
         all.push((serde_json::from_str(row.get()).context("an entry of the registry")?, row));
         Ok(())
     })?;

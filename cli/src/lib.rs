@@ -135,7 +135,7 @@ pub fn run_here(
 
 fn run_in(mut runtime: Builder, cli: Cli) -> ExitCode {
     let runtime = runtime.enable_all().build().expect("a runtime");
-    // Commands block, so they run on this thread, which is none of the runtime's.
+    // Commands block, so they run on this thread, which is outside of the runtime.
     let _entered = runtime.enter();
     let result = match cli.command {
         None => succeeded(runtime.block_on(Box::pin(serve::run(cli.serve)))),

@@ -9,8 +9,7 @@ use domain::Device;
 use runtime::clock::Deadline;
 use table::{Invocation, ListDevices, StoreResult};
 
-use crate::client::{ATTEMPTS, FIRST_PAUSE};
-use crate::pace::Pace;
+use crate::pace::{ATTEMPTS, FIRST_PAUSE, Pace};
 
 /// The time limit of one attempt.
 const VISIT: Duration = Duration::from_secs(60);

@@ -4,10 +4,10 @@ use domain::Timestamp;
 use runtime::clock::{Clock as _, SystemClock};
 use serde::{Deserialize, Serialize};
 
-use crate::at::{At, Unnamed};
+use crate::at::{SystemAt, Unnamed};
 use crate::client::{Ask, Client};
 use crate::output::{counted, print};
-use crate::pages::Pages;
+use crate::pages::ListPages;
 
 /// The maximum number of devices that are counted one by one.
 const MAX_COUNTED: usize = 10_000;
@@ -16,7 +16,7 @@ const MAX_COUNTED: usize = 10_000;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    at: At,
+    at: SystemAt,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -39,12 +39,12 @@ struct Status {
 /// A device of the list.
 #[derive(Deserialize)]
 struct Device {
-    latest: Option<Latest>,
+    latest: Option<NewestReading>,
 }
 
 /// The newest reading of a device.
 #[derive(Deserialize)]
-struct Latest {
+struct NewestReading {
     timestamp: Option<String>,
 }
 
@@ -71,7 +71,7 @@ fn ask(client: &Client) -> anyhow::Result<Status> {
         time_zone: text("tz"),
         command_version: env!("ROOMTIDE_VERSION"),
     };
-    for page in Pages::<Device>::of(client, "/devices?latest=true", 1_000) {
+    for page in ListPages::<Device>::of(client, "/devices?latest=true", 1_000) {
         let page = page?;
         status.more_devices = status.devices >= MAX_COUNTED;
         if status.more_devices {

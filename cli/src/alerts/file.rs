@@ -63,7 +63,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Parts> {
 /// The members of a file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct RulesFile {
     #[serde(default)]
     rules: BTreeMap<String, toml::Table>,
     #[serde(default)]
@@ -71,7 +71,7 @@ struct File {
 }
 
 fn parse(text: &str) -> anyhow::Result<Parts> {
-    let File { rules, channels } = toml::from_str(text)?;
+    let RulesFile { rules, channels } = toml::from_str(text)?;
     let json = |entries: BTreeMap<String, toml::Table>| {
         entries.into_iter().map(|(id, members)| (id, json_of_table(members))).collect()
     };

@@ -14,7 +14,7 @@ use super::kind::Format;
 use super::sources::line_protocol::{Database, Precision};
 use super::timestamp::{self, Interval, Zone};
 use super::upload::UploadOptions;
-use crate::at::At;
+use crate::at::SystemAt;
 use crate::client::Client;
 
 /// The end of the help: what is stored, and how an interrupted import continues.
@@ -61,7 +61,7 @@ pub(crate) struct ImportArgs {
     /// backup, or the address of a running InfluxDB, such as http://NAME:PASSWORD@HOST:8086; - is standard input
     pub(super) file: PathBuf,
     #[command(flatten)]
-    pub(super) at: At,
+    pub(super) at: SystemAt,
     /// The client of the target. `run` sets it.
     #[arg(skip)]
     pub(super) client: Option<Arc<Client>>,

@@ -14,8 +14,8 @@ use super::decoded::Entry;
 use super::refusals::Refusal;
 use super::round;
 use super::write_units;
-use crate::client::{ATTEMPTS, Answer, Ask, Client, FieldError, Problem, wait};
-use crate::pace::Pace;
+use crate::client::{Answer, Ask, Client, FieldError, Problem, wait};
+use crate::pace::{ATTEMPTS, Pace};
 
 /// A refusal, and the refused reading if the server's answer names it.
 pub(super) type Refused<'a> = (Refusal, Option<&'a Entry>);

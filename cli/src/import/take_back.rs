@@ -8,7 +8,7 @@ use domain::{DeviceId, RoomId, Timestamp};
 
 use super::args::ImportArgs;
 use super::state::ImportState;
-use crate::at::{At, Unnamed};
+use crate::at::{SystemAt, Unnamed};
 use crate::client::Client;
 use crate::delete;
 use crate::output::{counted, print};
@@ -24,7 +24,7 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     );
 
     let url = url_of(args.at.url.as_deref(), &state)?;
-    let at = At { url: Some(url.to_owned()), ..args.at.clone() };
+    let at = SystemAt { url: Some(url.to_owned()), ..args.at.clone() };
     if !args.yes {
         let devices = counted(brought.readings.len() as u64, "device");
         let question = format!(

@@ -40,12 +40,12 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Vec<(String, Map<String, Value
 /// The members of a file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct SourcesFile {
     sources: BTreeMap<String, Map<String, Value>>,
 }
 
 fn sources(text: &str) -> anyhow::Result<Vec<(String, Map<String, Value>)>> {
-    let File { sources } = serde_json::from_str(text)
+    let SourcesFile { sources } = serde_json::from_str(text)
         .context("expected an object with the member sources, which has a source by its id")?;
     Ok(sources.into_iter().collect())
 }
