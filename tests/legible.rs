@@ -15,9 +15,9 @@ use crate::architecture::rust_files;
 /// The figures of the workspace.
 const LIMITS: Figures = Figures {
     tuple_parameters: 6,
-    closures_called_it: 100,
+    closures_called_it: 95,
     long_functions: 11,
-    bodies_in_one_piece: 141,
+    bodies_in_one_piece: 134,
     heavy_sentences: 14,
     shared_type_names: 77,
 };

@@ -13,12 +13,13 @@ use table::{ReadShards as _, StoreError};
 use tokio::runtime::Handle;
 
 use crate::client::{self, Client, NotRoomtide, Unreached};
+use crate::kept_progress::{ProgressArgs, RunScope};
 use crate::output::print;
 use crate::patience::{keep_to, patiently};
 
 /// The system that a command works on through the API.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct At {
+pub(crate) struct SystemAt {
     /// A server, by the address that it prints at its start. Without --url, --data-dir and --table it is the one at
     /// http://127.0.0.1:8080; but export and status read the directory roomtide-data, and an import looks for either
     #[arg(long, global = true, conflicts_with_all = ["data_dir", "table"])]
@@ -93,14 +94,7 @@ pub(crate) struct OpenTable {
     data: Option<DataDirectory>,
 }
 
-/// The progress file of a command, and the table that the command works on. Progress on another table does not count.
-#[derive(Debug)]
-pub(crate) struct ProgressFile {
-    pub(crate) path: PathBuf,
-    pub(crate) table: String,
-}
-
-impl At {
+impl SystemAt {
     /// Opens the system, lets `work` use it, and closes it.
     pub(crate) fn work<T>(
         &self,
@@ -215,7 +209,7 @@ impl Place {
         }
         let data_dir = self.data_dir();
         let name = data_dir.display().to_string();
-        let data = open_data(data_dir).await?;
+        let data = client::open_data(data_dir).await?;
         let directory = std::fs::canonicalize(data_dir);
         let directory = directory.with_context(|| format!("cannot find {name}"))?;
         let identity = format!("the data in {}", directory.display());
@@ -242,25 +236,6 @@ impl Place {
         let attempt_timeout = aws::ATTEMPT_TIMEOUT;
         Ok(Some(StoreConfig { table, region, endpoint, credentials, ca_bundle, attempt_timeout }))
     }
-
-    /// The default progress file of a command.
-    pub(crate) fn progress_path(&self, command: &str) -> PathBuf {
-        match &self.table {
-            Some(table) => format!("{table}.roomtide-{command}").into(),
-            None => self.data_dir().join(format!("roomtide.{command}")),
-        }
-    }
-}
-
-/// Opens the data in a directory, which a server may have open.
-pub(crate) async fn open_data(directory: &Path) -> anyhow::Result<DataDirectory> {
-    let data = DataDirectory::open(directory).await?;
-    data.with_context(|| {
-        format!(
-            "there is no data in {}; start the server once, or name another --data-dir or a --table",
-            directory.display()
-        )
-    })
 }
 
 /// The settings to reach a service of AWS, from the environment: `endpoint` names the variable of its address. A region
@@ -296,9 +271,13 @@ impl OpenTable {
         Ok(())
     }
 
-    /// The progress file of a command on this table.
-    pub(crate) fn progress_in(&self, path: PathBuf) -> ProgressFile {
-        ProgressFile { path, table: self.identity.clone() }
+    /// A command on this table, which keeps its progress in a file.
+    pub(crate) fn run_scope(&self, place: &Place, command: &str, args: &ProgressArgs) -> RunScope {
+        let path = args.state.clone().unwrap_or_else(|| match &place.table {
+            Some(table) => format!("{table}.roomtide-{command}").into(),
+            None => place.data_dir().join(format!("roomtide.{command}")),
+        });
+        RunScope { path, table: self.identity.clone(), again: args.again }
     }
 
     /// Returns the writer of many rollups at once, if this process has the data open.
@@ -368,7 +347,7 @@ mod tests {
 
     const ROOMTIDE: &str = r#"{"status":"ready","up":"0s"}"#;
 
-    fn at(words: &[&str]) -> At {
+    fn at(words: &[&str]) -> SystemAt {
         parsed([&["import"], words].concat()).unwrap()
     }
 
@@ -436,7 +415,7 @@ mod tests {
     fn a_token_is_for_a_server() {
         for place in [["--data-dir", "never"], ["--table", "never"]] {
             let words = ["status", "--token", "t"].into_iter().chain(place);
-            let error = parsed::<At>(words).unwrap_err().to_string();
+            let error = parsed::<SystemAt>(words).unwrap_err().to_string();
             assert!(error.contains("--token"), "{error}");
         }
         let error = at(&["--token", "t"]).open(Unnamed::Data).unwrap_err().to_string();

@@ -1,10 +1,8 @@
 //! A client of the API of a system: over HTTP, or by functions in this process. The only place that repeats requests.
 //! Knows no endpoint.
 
-use std::error::Error;
 use std::fmt;
-use std::fs::File;
-use std::io::{ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,22 +21,16 @@ pub(crate) use history::address::READY;
 use history::address::{redirection, says_roomtide, split_login};
 
 pub(crate) use crate::ask::{Answer, Ask, FieldError, Problem};
-use crate::at;
 use crate::here::Here;
 use crate::interrupted::Interrupted;
 use crate::output::print_error;
-use crate::pace::{HALF, Pace};
+use crate::pace::{ATTEMPTS, FIRST_PAUSE, HALF, Pace};
+use crate::settings_file;
 
-/// The maximum number of attempts of a request, and the pauses between two attempts: each is twice as long as the one
-/// before.
-pub(crate) const ATTEMPTS: u32 = 8;
-pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The maximum pause between two attempts of a request.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// The time after which a request whose answer was lost has surely ended: longer than a function's time-out.
 const MAX_REQUEST: Duration = Duration::from_secs(30);
-
-/// The size limit of a token file, in bytes; a larger file is not one.
-const MAX_TOKEN_FILE: u64 = 64 << 10;
 
 /// The end of an error message about an invalid token.
 const TOKEN_FORM: &str = "a token is one word of ASCII without blanks, such as rt_..., alone in its file; `roomtide token create \
@@ -90,7 +82,7 @@ impl fmt::Debug for Client {
 }
 
 /// The result of one attempt of a request.
-enum Attempt {
+enum RequestAttempt {
     Answered(Answer),
     /// The same request may get another answer after this pause.
     Failed {
@@ -132,7 +124,7 @@ impl Client {
     pub(crate) fn of_data(directory: &Path) -> anyhow::Result<Self> {
         let runtime = Handle::current();
         let data = runtime.block_on(async {
-            let data = at::open_data(directory).await?;
+            let data = open_data(directory).await?;
             // The registry lacks changes that the stream still holds.
             data.settle().await?;
             anyhow::Ok(data)
@@ -247,9 +239,9 @@ impl Client {
             }
 
             match self.attempt(ask, authorization, pause)? {
-                Attempt::Answered(answer) => return Ok(answer),
-                Attempt::Failed { why, .. } if attempt == self.attempts => return Err(why),
-                Attempt::Failed { why, pause } => self.wait(pause, &why, stop),
+                RequestAttempt::Answered(answer) => return Ok(answer),
+                RequestAttempt::Failed { why, .. } if attempt == self.attempts => return Err(why),
+                RequestAttempt::Failed { why, pause } => self.wait(pause, &why, stop),
             }
             pause = (pause * 2).min(MAX_PAUSE);
         }
@@ -262,11 +254,11 @@ impl Client {
         ask: Ask<'_>,
         authorization: Option<&str>,
         pause: Duration,
-    ) -> anyhow::Result<Attempt> {
+    ) -> anyhow::Result<RequestAttempt> {
         let answer = match &self.to {
             To::Server(server) => match self.ask_server(server, ask, authorization, pause)? {
-                Attempt::Answered(answer) => answer,
-                failed @ Attempt::Failed { .. } => return Ok(failed),
+                RequestAttempt::Answered(answer) => answer,
+                failed @ RequestAttempt::Failed { .. } => return Ok(failed),
             },
             To::Table(api, runtime) => in_process(ask, |ask| runtime.block_on(api.send(ask)))?,
             To::Data(data, runtime) => in_process(ask, |ask| runtime.block_on(data.send(ask)))?,
@@ -281,9 +273,9 @@ impl Client {
         let may_change = matches!(self.to, To::Server(_) | To::Table(..));
         if may_change && answer.is_worth_repeating() {
             let why = self.error(ask.path, &answer);
-            return Ok(Attempt::Failed { why, pause: answer.retry_after.unwrap_or(pause) });
+            return Ok(RequestAttempt::Failed { why, pause: answer.retry_after.unwrap_or(pause) });
         }
-        Ok(Attempt::Answered(answer))
+        Ok(RequestAttempt::Answered(answer))
     }
 
     /// Sends a request to a server once. A write whose answer is lost may still be running. Its retry waits until the
@@ -294,7 +286,7 @@ impl Client {
         ask: Ask<'_>,
         authorization: Option<&str>,
         pause: Duration,
-    ) -> anyhow::Result<Attempt> {
+    ) -> anyhow::Result<RequestAttempt> {
         let watch = Stopwatch::start();
         match server.send_once(ask, authorization) {
             Ok(Received { redirection: Some(redirection), .. }) => {
@@ -302,7 +294,7 @@ impl Client {
             }
             Ok(Received { answer, .. }) => {
                 server.reached.store(true, Ordering::Relaxed);
-                Ok(Attempt::Answered(answer))
+                Ok(RequestAttempt::Answered(answer))
             }
             Err(error) if is_about_request(&error) => {
                 let asked = format!("{} cannot be asked", self.asked(ask.path));
@@ -316,7 +308,7 @@ impl Client {
                 }
                 let rest = self.max_request.saturating_sub(watch.elapsed());
                 let pause = if may_be_running { pause.max(rest) } else { pause };
-                Ok(Attempt::Failed { why, pause })
+                Ok(RequestAttempt::Failed { why, pause })
             }
         }
     }
@@ -456,7 +448,8 @@ struct Received {
 }
 
 /// A server without an answer: nothing listens, or no answer comes in time.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot reach {url}: {why}; is it running?")]
 pub(crate) struct Unreached {
     url: String,
     why: ureq::Error,
@@ -469,34 +462,27 @@ impl Unreached {
     }
 }
 
-impl fmt::Display for Unreached {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot reach {}: {}; is it running?", self.url, self.why)
-    }
-}
-
-impl Error for Unreached {}
-
 /// An answer to `GET /ready` that is not Roomtide's, such as the login page of a proxy.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{url}{READY} answers {}, {}, and is no Roomtide: nothing was sent to it; --url names the address of another server",
+    .answer.status, .answer.reason()
+)]
 pub(crate) struct NotRoomtide {
     url: String,
     answer: Answer,
 }
 
-impl fmt::Display for NotRoomtide {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, answer } = self;
-        let (status, reason) = (answer.status, answer.reason());
-        write!(
-            f,
-            "{url}{READY} answers {status}, {reason}, and is no Roomtide: nothing was sent to it; --url names the address \
-             of another server"
+/// Opens the data in a directory, which a server may have open.
+pub(crate) async fn open_data(directory: &Path) -> anyhow::Result<DataDirectory> {
+    let data = DataDirectory::open(directory).await?;
+    data.with_context(|| {
+        format!(
+            "there is no data in {}; start the server once, or name another --data-dir or a --table",
+            directory.display()
         )
-    }
+    })
 }
-
-impl Error for NotRoomtide {}
 
 /// An address without its user name and password: what is printed stays in logs.
 pub(crate) fn without_login(url: &str) -> String {
@@ -511,16 +497,10 @@ pub(crate) fn token(text: &str) -> anyhow::Result<String> {
         return Ok(text.to_owned());
     };
 
-    let mut text = String::new();
-    let read = File::open(file).and_then(|opened| {
-        // Reading a device file such as `/dev/zero` may never end.
-        opened.take(MAX_TOKEN_FILE).read_to_string(&mut text)
-    });
-    let read = read.with_context(|| format!("cannot read the token in {file}"))?;
-
+    let no_token = || format!("{file} is no file with one token: {TOKEN_FORM}");
+    let text = settings_file::content(Path::new(file)).with_context(no_token)?;
     let token = text.trim();
-    let is_whole = (read as u64) < MAX_TOKEN_FILE;
-    ensure!(is_whole && is_word(token), "{file} is no file with one token: {TOKEN_FORM}");
+    ensure!(is_word(token), no_token());
     Ok(token.to_owned())
 }
 
@@ -759,11 +739,6 @@ mod tests {
     fn a_file_of_a_token_is_not_read_without_end() {
         let error = token("@/dev/zero").unwrap_err().to_string();
         assert!(error.starts_with("/dev/zero is no file with one token"), "{error}");
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("token");
-        std::fs::write(&file, "a".repeat(64 << 10)).unwrap();
-        let error = token(&format!("@{}", file.display())).unwrap_err().to_string();
-        assert!(error.contains(TOKEN_FORM), "{error}");
     }
 
     #[test]

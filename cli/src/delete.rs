@@ -11,7 +11,7 @@ use domain::{DeviceId, HomeId, RoomId, Timestamp};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 
-use crate::at::{At, Unnamed};
+use crate::at::{SystemAt, Unnamed};
 use crate::client::{Ask, Client};
 use crate::moment::from_now;
 use crate::output::{counted, print};
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, global = true)]
     yes: bool,
     #[command(flatten)]
-    at: At,
+    at: SystemAt,
 }
 
 #[derive(Debug, Subcommand)]
@@ -142,12 +142,12 @@ fn delete(what: &What, client: &Client) -> anyhow::Result<()> {
         What::Readings { id, from, to } => readings(id, &(*from..*to), client),
         What::Room { id, if_empty: true } => room_if_empty(id, client),
         What::Room { id, if_empty: false } => {
-            let deleted = Deletion::of(client, format!("/rooms/{id}")).run(thread::sleep)?;
+            let deleted = ApiDeletion::of(client, format!("/rooms/{id}")).run(thread::sleep)?;
             print(format_args!("{id} is deleted: {}", counted(deleted, "item")));
             Ok(())
         }
         What::Home { id } => {
-            let deleted = Deletion::of(client, format!("/homes/{id}")).run(thread::sleep)?;
+            let deleted = ApiDeletion::of(client, format!("/homes/{id}")).run(thread::sleep)?;
             let rooms = counted(deleted, "room");
             print(format_args!("the home {id} is no more: {rooms} taken out of it"));
             Ok(())
@@ -185,7 +185,7 @@ pub(crate) fn readings(
     client: &Client,
 ) -> anyhow::Result<()> {
     let path = format!("/devices/{id}/readings?from={}&to={}", span.start, span.end);
-    let deleted = Deletion::of(client, path).run(thread::sleep)?;
+    let deleted = ApiDeletion::of(client, path).run(thread::sleep)?;
     print(format_args!("{} of {id} deleted", counted(deleted, "reading")));
     Ok(())
 }
@@ -213,7 +213,7 @@ fn devices(
     sleep: impl Fn(Duration) + Copy,
 ) -> anyhow::Result<()> {
     let mut deletions: Vec<_> =
-        ids.iter().map(|id| (id, Deletion::of(client, format!("/devices/{id}")))).collect();
+        ids.iter().map(|id| (id, ApiDeletion::of(client, format!("/devices/{id}")))).collect();
     let mut delete = || {
         for (_, deletion) in &mut deletions {
             deletion.delete_all(&deletion.bar()?)?;
@@ -224,7 +224,7 @@ fn devices(
     };
     let deleted = delete();
 
-    for (id, Deletion { state, deleted, .. }) in &deletions {
+    for (id, ApiDeletion { state, deleted, .. }) in &deletions {
         let items = counted(*deleted, "item");
         match state {
             DeletionState::Over => print(format_args!("{id} is deleted: {items}")),
@@ -282,7 +282,7 @@ fn is_unused(id: &DeviceId, client: &Client) -> anyhow::Result<bool> {
 }
 
 /// A deletion by the API, which takes several requests.
-struct Deletion<'a> {
+struct ApiDeletion<'a> {
     client: &'a Client,
     /// The path of the next request.
     path: String,
@@ -298,7 +298,7 @@ enum DeletionState {
     Over,
 }
 
-impl<'a> Deletion<'a> {
+impl<'a> ApiDeletion<'a> {
     const fn of(client: &'a Client, path: String) -> Self {
         Self { client, path, deleted: 0, state: DeletionState::Deletes }
     }
@@ -422,7 +422,7 @@ mod tests {
     use crate::output::{Said, say_to};
 
     fn end_of(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::Result<u64> {
-        Deletion::of(client, path.to_owned()).run(sleep)
+        ApiDeletion::of(client, path.to_owned()).run(sleep)
     }
 
     #[test]
@@ -530,7 +530,7 @@ mod tests {
         });
         let (client, bar) = (server.client(), ProgressBar::hidden());
         let path = "/devices/d/readings?from=a&to=b";
-        let mut deletion = Deletion::of(&client, path.to_owned());
+        let mut deletion = ApiDeletion::of(&client, path.to_owned());
         deletion.ask(&bar).and_then(|()| deletion.ask(&bar)).unwrap();
         assert_eq!((deletion.state, deletion.deleted), (DeletionState::Waits(3), 10_007));
         assert_eq!((bar.position(), bar.length()), (10_007, Some(10_010)));

@@ -2,16 +2,15 @@
 
 mod edits;
 
-use std::error::Error;
-use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
+use thiserror::Error;
 
-use crate::at::{At, Unnamed};
+use crate::at::{SystemAt, Unnamed};
 use crate::client::{Ask, Client};
 use crate::concurrent::concurrently;
 use crate::interrupted::stop_on_ctrl_c;
@@ -27,7 +26,7 @@ pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
     #[command(flatten)]
-    at: At,
+    at: SystemAt,
 }
 
 #[derive(Debug, Subcommand)]
@@ -95,16 +94,9 @@ fn number(count: usize) -> u64 {
 }
 
 /// Why the token may not edit: then no edit with it succeeded.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{0}")]
 struct Forbidden(String);
-
-impl fmt::Display for Forbidden {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for Forbidden {}
 
 /// Sends the edits, several at once. Returns the refusals by line.
 fn send(edits: &[DeviceEdit], client: &Client) -> anyhow::Result<Vec<Refusal>> {

@@ -26,15 +26,15 @@ use serde_json::value::RawValue;
 
 pub(crate) use self::file::ExportFile;
 use self::file::TEMPORARY;
-use self::format::{Format, Kind, Output};
+use self::format::{Format, Kind};
 use self::row::Row;
-use crate::at::{At, TableParts, Unnamed};
+use crate::at::{SystemAt, TableParts, Unnamed};
 use crate::client::Client;
 use crate::import::{RUN, Sortable, sorted};
 use crate::interrupted;
 use crate::moment::from_now;
 use crate::output::{counted, print, print_error};
-use crate::pages::{NotThere, Pages};
+use crate::pages::{ListPages, NotThere};
 use crate::progress;
 use crate::rollups;
 
@@ -48,8 +48,7 @@ column for each metric. `roomtide import` reads the three, with every digit.
 
 Parquet has the readings only, for DuckDB, pandas and the like, and is not imported: a row is one value, with the \
 columns device, time (UTC), room, metric and value, sorted by device and time. Values are DOUBLE; those with more digits \
-than it gives back are counted. With the name of a directory, readings-2026-01.parquet and so on are files of a month \
-each.
+than it gives back are counted.
 
 An import of NDJSON or line protocol into an empty table restores all of it except devices and rooms without readings, \
 metrics that no \
@@ -63,8 +62,8 @@ restored if readings still have it. A file is either complete or absent, and onl
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ExportArgs {
-    /// Ends in .ndjson, .jsonl, .lp or .csv, with .gz after it or not, or in .parquet; a directory gets a file of
-    /// Parquet a month; - is standard output, NDJSON without --format
+    /// Ends in .ndjson, .jsonl, .lp or .csv, with .gz after it or not, or in .parquet; - is standard output,
+    /// NDJSON without --format
     file: PathBuf,
     /// The format, where the name does not tell it
     #[arg(long, value_enum)]
@@ -98,7 +97,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, conflicts_with_all = ["url", "token", "room"])]
     rollups: bool,
     #[command(flatten)]
-    at: At,
+    at: SystemAt,
 }
 
 /// The id and the room of a device.
@@ -143,9 +142,10 @@ pub(crate) fn run(args: ExportArgs) -> anyhow::Result<()> {
     let file = args.file.display();
     let (readings, devices) = (counted(readings, "reading"), counted(devices, "device"));
     let said = format!("{readings} of {devices} written to {file}{inexact}");
-    match format.output {
-        Output::Stdout => inexact.lines().skip(1).for_each(print_error),
-        _ => print(said),
+    if format.is_stdout {
+        inexact.lines().skip(1).for_each(print_error);
+    } else {
+        print(said);
     }
     Ok(())
 }
@@ -177,7 +177,7 @@ fn export_rollups(args: &ExportArgs, range: TimeRange, format: Format) -> anyhow
         file.finish()?;
         Ok(count)
     })?;
-    if format.output != Output::Stdout {
+    if !format.is_stdout {
         print(format_args!("{count} written to {}", path.display()));
     }
     Ok(())
@@ -234,7 +234,7 @@ fn export(args: &ExportArgs, format: Format, client: &Client) -> anyhow::Result<
                 None => file.reading(&row),
             }
         };
-        match (Pages::of(client, &path, 10_000).each(each), of) {
+        match (ListPages::of(client, &path, 10_000).each(each), of) {
             // An export goes on if a device is deleted meanwhile.
             (Err(error), Some(device)) if error.is::<NotThere>() => {
                 gone.insert(device.clone());
@@ -263,7 +263,7 @@ fn export(args: &ExportArgs, format: Format, client: &Client) -> anyhow::Result<
             file.describe("room", json)?;
         }
     }
-    let annotations = Pages::of(client, "/annotations", 1_000).each(|json: Box<RawValue>| {
+    let annotations = ListPages::of(client, "/annotations", 1_000).each(|json: Box<RawValue>| {
         let Annotation { device, room } = serde_json::from_str(json.get())?;
         let is_theirs = device.is_some_and(|it| meant.iter().any(|(of, _)| of.id == it))
             || room.is_some_and(|it| args.room.contains(&it));
@@ -301,7 +301,7 @@ fn write_by_device(mut rows: File, file: &mut ExportFile) -> anyhow::Result<()> 
 /// Returns all entries of a list of the registry.
 fn list<T: DeserializeOwned>(client: &Client, path: &str) -> anyhow::Result<Vec<Described<T>>> {
     let mut all = Vec::new();
-    Pages::of(client, path, 1_000).each(|row: Box<RawValue>| {
+    ListPages::of(client, path, 1_000).each(|row: Box<RawValue>| {
         all.push((serde_json::from_str(row.get()).context("an entry of the registry")?, row));
         Ok(())
     })?;

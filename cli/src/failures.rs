@@ -88,7 +88,7 @@ struct Place {
 }
 
 /// The messages that a person chooses.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Default, ClapArgs)]
 #[group(required = true, multiple = false)]
 struct Choice {
     /// Ids of messages, or their first eight characters at least, as the list shows them
@@ -277,12 +277,13 @@ struct Listed {
 /// Reads the whole queue, and makes every message visible again.
 async fn list(queue: &Queue, stopped: &AtomicBool) -> anyhow::Result<Listed> {
     let depth = depth_of(queue).await;
-    let mut hidden = Hidden::new();
-    let read = receive_all(queue, SystemClock.now(), stopped, &mut hidden).await;
-    give_back(queue, &hidden).await;
+    let (none, mut tried) = (Choice::default(), Tried::default());
+    let pass = Pass::of(queue, &none, RECEIVED_AT_ONCE, stopped);
+    let read = pass.receive(async |_| Ok(()), &mut tried).await;
+    give_back(queue, &tried.hidden).await;
     read?;
 
-    let mut rows: Vec<Row> = hidden.into_values().map(row).collect();
+    let mut rows: Vec<Row> = tried.hidden.into_values().map(row).collect();
     rows.sort_by(|a, b| a.sent.cmp(&b.sent));
     let hidden = depth.unseen(rows.len() as u64);
     Ok(Listed { rows, hidden })
@@ -295,28 +296,6 @@ async fn depth_of(queue: &Queue) -> Depth {
         print_error(format_args!("nobody knows whether others are hidden: {why:#}"));
         Depth::default()
     })
-}
-
-/// Receives until the queue returns nothing, or nothing new for a while. Messages become visible again while a long
-/// queue is read, and new ones are sent meanwhile.
-async fn receive_all(
-    queue: &Queue,
-    begun: Timestamp,
-    stopped: &AtomicBool,
-    hidden: &mut Hidden,
-) -> anyhow::Result<()> {
-    let mut in_vain = 0;
-    while in_vain < MAX_IN_VAIN {
-        ensure_goes_on(stopped)?;
-        let received = queue.receive(RECEIVED_AT_ONCE).await?;
-        if received.is_empty() {
-            break;
-        }
-        let known = sent_until(begun, hidden);
-        hidden.extend(received.into_iter().map(|message| (message.id.clone(), message)));
-        in_vain = if sent_until(begun, hidden) == known { in_vain + 1 } else { 0 };
-    }
-    Ok(())
 }
 
 /// Fails if a person has stopped the command.
@@ -429,7 +408,8 @@ impl<'a> Pass<'a> {
         is_later && self.choice.has(id, Message::of(body, *sent).kind)
     }
 
-    /// Receives until every named message is found, or no new message comes any more.
+    /// Receives until every named message is found, or no new message comes any more. Messages become visible again while
+    /// a long queue is read, and new ones are sent meanwhile.
     async fn receive(
         &self,
         action: impl AsyncFn(&Message) -> anyhow::Result<()>,

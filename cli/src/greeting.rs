@@ -71,7 +71,8 @@ async fn example(system: &System) -> anyhow::Result<Option<(String, Option<Strin
 }
 
 async fn get(system: &System, path: &str) -> anyhow::Result<Vec<u8>> {
-    request(system, "GET", path, "application/json", Vec::new()).await
+    request(async |request| system.send(request).await, "GET", path, "application/json", Vec::new())
+        .await
 }
 
 #[cfg(test)]

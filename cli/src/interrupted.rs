@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{fmt, fs, io, process};
+use std::{fs, io, process};
 
 use crate::output::print_error;
 
@@ -12,16 +12,9 @@ use crate::output::print_error;
 pub(crate) const EXIT_CODE: u8 = 130;
 
 /// The error of a command that a person stopped.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("interrupted")]
 pub(crate) struct Interrupted;
-
-impl fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("interrupted")
-    }
-}
-
-impl std::error::Error for Interrupted {}
 
 /// Whether the command itself handles Ctrl-C and SIGTERM. Then the handlers of `remove_if_stopped` ignore these
 /// signals.
@@ -104,13 +97,15 @@ fn is_ignored(kind: tokio::signal::unix::SignalKind) -> bool {
 pub(crate) fn stop_on_ctrl_c(interrupted: Arc<AtomicBool>) {
     ENDS_IN_ORDER.store(true, Ordering::Release);
     tokio::spawn(async move {
-        if stop_signal().await.is_ok() {
-            interrupted.store(true, Ordering::Release);
-            drop(stop_signal().await);
-            let unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
-            unfinished.iter().for_each(|file| remove(file));
-            process::exit(EXIT_CODE.into());
-        }
+        let Ok(stopped) = stop_signal() else { return };
+        stopped.await;
+        interrupted.store(true, Ordering::Release);
+
+        let Ok(stopped) = stop_signal() else { return };
+        stopped.await;
+        let unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+        unfinished.iter().for_each(|file| remove(file));
+        process::exit(EXIT_CODE.into());
     });
 }
 
@@ -126,21 +121,19 @@ pub(crate) async fn until_ctrl_c<T>(
     }
 }
 
-/// Waits until a person or a supervisor stops the command.
-#[cfg(unix)]
-async fn stop_signal() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        stopped = tokio::signal::ctrl_c() => stopped,
-        _ = terminate.recv() => Ok(()),
-    }
-}
-
-/// Waits until a person stops the command.
-#[cfg(not(unix))]
-async fn stop_signal() -> io::Result<()> {
-    tokio::signal::ctrl_c().await
+/// Returns a future that ends when a person or a supervisor stops the command.
+pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    #[cfg(unix)]
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    Ok(async move {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
+        #[cfg(not(unix))]
+        drop(tokio::signal::ctrl_c().await);
+    })
 }
 
 /// The exit code of a command that failed with this error.

@@ -18,6 +18,7 @@ mod greeting;
 mod here;
 mod import;
 mod interrupted;
+mod kept_progress;
 mod mcp;
 mod moment;
 mod objects;
@@ -136,7 +137,7 @@ pub fn run_here(
 
 fn run_in(mut runtime: Builder, cli: Cli) -> ExitCode {
     let runtime = runtime.enable_all().build().expect("a runtime");
-    // Commands block, so they run on this thread, which is none of the runtime's.
+    // Commands block, so they run on this thread, which is outside of the runtime.
     let _entered = runtime.enter();
     let result = match cli.command {
         None => succeeded(runtime.block_on(Box::pin(serve::run(cli.serve)))),
@@ -144,7 +145,7 @@ fn run_in(mut runtime: Builder, cli: Cli) -> ExitCode {
         Some(Command::Replay(args)) => succeeded(runtime.block_on(Box::pin(replay::run(args)))),
         Some(Command::Failures(args)) => runtime.block_on(Box::pin(failures::run(args))),
         Some(Command::Rollups(args)) => rollups::run(args),
-        Some(Command::Reindex(args)) => succeeded(reindex::run(args)),
+        Some(Command::Reindex(args)) => succeeded(reindex::run(&args)),
         Some(Command::Token(args)) => succeeded(token::run(args)),
         Some(Command::Devices(args)) => devices::run(&args),
         Some(Command::Alerts(args)) => alerts::run(&args),

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::at::{At, Unnamed};
+use crate::at::{SystemAt, Unnamed};
 use crate::client::{Ask, Client};
 use crate::output::print_error;
 
@@ -25,7 +25,7 @@ const INTERNAL_ERROR: i32 = -32_603;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    at: At,
+    at: SystemAt,
 }
 
 /// Passes messages to the system until standard input ends.

@@ -7,7 +7,7 @@ use anyhow::bail;
 use serde_json::{Map, Value};
 
 use crate::answer_text::texts;
-use crate::at::At;
+use crate::at::SystemAt;
 use crate::client::{Answer, Ask, Client};
 use crate::output::{print, print_error};
 
@@ -18,7 +18,7 @@ pub(crate) const SOME_REFUSED: u8 = 3;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ObjectArgs {
     #[command(flatten)]
-    pub(crate) at: At,
+    pub(crate) at: SystemAt,
     /// Print what the server answers, in JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -6,6 +6,11 @@ use std::time::Duration;
 
 use runtime::clock::Stopwatch;
 
+/// The maximum number of attempts of a request to a busy system, and the pause after the first. Each further pause is
+/// twice as long.
+pub(crate) const ATTEMPTS: u32 = 8;
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
 /// The share of a command that causes no further work.
 pub(crate) const HALF: f64 = 0.5;
 

@@ -1,12 +1,11 @@
 //! The pages of a list of the API. Knows no list.
 
-use std::error::Error;
-use std::fmt;
 use std::marker::PhantomData;
 
 use anyhow::ensure;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use thiserror::Error;
 
 use crate::client::Client;
 
@@ -14,7 +13,7 @@ use crate::client::Client;
 const MAX_EMPTY_PAGES: u32 = 1_000;
 
 /// The pages of a list, one after the other, each with its entries.
-pub(crate) struct Pages<'a, T> {
+pub(crate) struct ListPages<'a, T> {
     client: &'a Client,
     /// The path and the query, without limit and cursor.
     path: &'a str,
@@ -34,18 +33,11 @@ struct Page<T> {
 }
 
 /// The answer of a list whose device or room does not exist, or is deleted meanwhile.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{0}")]
 pub(crate) struct NotThere(String);
 
-impl fmt::Display for NotThere {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for NotThere {}
-
-impl<'a, T: DeserializeOwned> Pages<'a, T> {
+impl<'a, T: DeserializeOwned> ListPages<'a, T> {
     /// The pages of a list.
     pub(crate) const fn of(client: &'a Client, path: &'a str, limit: usize) -> Self {
         let (cursor, is_over, empty_pages) = (None, false, 0);
@@ -93,7 +85,7 @@ impl<'a, T: DeserializeOwned> Pages<'a, T> {
     }
 }
 
-impl<T: DeserializeOwned> Iterator for Pages<'_, T> {
+impl<T: DeserializeOwned> Iterator for ListPages<'_, T> {
     type Item = anyhow::Result<Vec<T>>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -123,7 +115,7 @@ mod tests {
             Reply::of(200, if request.path == client::READY { ready } else { &page })
         });
         let client = Client::new(&server.url, None).unwrap();
-        let pages = Pages::<Value>::of(&client, "/devices", 1_000);
+        let pages = ListPages::<Value>::of(&client, "/devices", 1_000);
         pages.each(|_| Ok(())).unwrap_err().to_string()
     }
 
@@ -152,7 +144,7 @@ mod tests {
             other => panic!("{other}"),
         });
         let client = server.client();
-        let mut pages = Pages::<u8>::of(&client, "/r?metrics=e", 2);
+        let mut pages = ListPages::<u8>::of(&client, "/r?metrics=e", 2);
         assert_eq!(pages.next().unwrap().unwrap(), [1]);
         assert!(pages.next().unwrap().unwrap_err().is::<NotThere>());
         assert!(pages.next().is_none());

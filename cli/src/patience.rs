@@ -4,11 +4,12 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use anyhow::bail;
+use domain::Device;
 use runtime::clock::Deadline;
-use table::{Invocation, StoreResult};
+use table::{Invocation, ListDevices, StoreResult};
 
-use crate::client::{ATTEMPTS, FIRST_PAUSE};
-use crate::pace::Pace;
+use crate::pace::{ATTEMPTS, FIRST_PAUSE, Pace};
 
 /// The time limit of one attempt.
 const VISIT: Duration = Duration::from_secs(60);
@@ -41,6 +42,17 @@ pub(crate) async fn patiently<T>(
         let why = "the same command continues where it stopped";
         anyhow::Error::new(error).context(format!("gave up after {ATTEMPTS} attempts; {why}"))
     })
+}
+
+/// Reads all devices of the registry, in the order of their ids.
+pub(crate) async fn all_devices(store: &impl ListDevices) -> anyhow::Result<Vec<Device>> {
+    let listing = patiently(async |invocation| store.all_devices(invocation).await).await?;
+    if let Some(unreadable) = listing.unreadable.first() {
+        bail!("a device of the registry cannot be read: {unreadable}");
+    }
+    let mut devices = listing.found;
+    devices.sort_by(|a, b| a.id().cmp(b.id()));
+    Ok(devices)
 }
 
 /// Runs an action when the pace permits it. The consumed units are known afterwards.

@@ -1,60 +1,46 @@
 //! `roomtide reindex`: puts every device into the index of attributes, and notes that the index is complete. Searches
 //! nothing.
 
-use std::fs;
-use std::path::PathBuf;
-
 use anyhow::{Context as _, bail};
 use domain::{Device, Timestamp};
 use dynamodb::DynamoStore;
 use futures_util::future::try_join_all;
 use runtime::clock::{Clock as _, SystemClock};
 use serde::{Deserialize, Serialize};
-use table::{IndexDevices as _, ListDevices as _};
+use table::IndexDevices as _;
 
-use crate::at::{Place, ProgressFile, TableParts};
+use crate::at::{Place, TableParts};
 use crate::interrupted::until_ctrl_c;
+use crate::kept_progress::{ProgressArgs, ProgressFile, RunScope};
 use crate::output::{counted, print};
-use crate::patience::patiently;
-use crate::{progress, progress_file};
+use crate::patience::{all_devices, patiently};
+use crate::progress;
 
 /// The command line of `roomtide reindex`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     place: Place,
-    /// The file that keeps the progress, instead of one in the data directory or, for a deployed table, in the
-    /// current directory
-    #[arg(long, value_name = "FILE")]
-    state: Option<PathBuf>,
-    /// Start at the first device even if the command was interrupted
-    #[arg(long)]
-    again: bool,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 /// The number of devices that are compared at once.
 const CONCURRENCY: usize = 16;
 
-/// The progress of a run.
-#[derive(Debug, Serialize, Deserialize)]
-struct Progress {
+/// The findings of a run.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Found {
     /// Identifies the run.
     run: String,
-    /// The table of the run. A file of an earlier version names none.
-    #[serde(default)]
-    table: String,
-    /// The last completed device.
-    after: Option<String>,
     /// The number of index values that were missing or wrong.
     wrong: usize,
 }
 
 /// Runs the command. Ctrl-C ends it; then the same command continues.
-pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    let Args { place, state, again } = args;
-    let path = state.unwrap_or_else(|| place.progress_path("reindex"));
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let Args { place, progress } = args;
     let said = place.work(TableParts::Indexes, async |table| {
-        let file = table.progress_in(path);
         let store = &table.store;
         if !store.layout().attribute_index {
             bail!(
@@ -63,67 +49,50 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
                 table.name
             )
         }
-        until_ctrl_c(reindex(store, &file, again, SystemClock.now())).await
+        let run = table.run_scope(place, "reindex", progress);
+        until_ctrl_c(reindex(store, &run, SystemClock.now())).await
     })?;
     print(said);
     Ok(())
 }
 
-async fn reindex(
-    store: &DynamoStore,
-    ProgressFile { path: file, table }: &ProgressFile,
-    again: bool,
-    now: Timestamp,
-) -> anyhow::Result<String> {
-    progress_file::ensure_ours::<Progress>(file)?;
-    let read = || -> Option<Progress> { serde_json::from_slice(&fs::read(file).ok()?).ok() };
-    let earlier = (!again).then(read).flatten().filter(|earlier| !earlier.table.is_empty());
-    let kept = earlier.as_ref().map(|earlier| format!("reindex of {}", earlier.table));
-    progress_file::ensure_same(file, kept.as_deref(), &format!("reindex of {table}"))?;
-
-    let mut progress = match earlier {
-        Some(progress) => progress,
-        None => Progress { run: new_run()?, table: table.clone(), after: None, wrong: 0 },
-    };
-    patiently(async |it| store.begin_index(&progress.run, it).await).await?;
-    let listing = patiently(async |it| store.all_devices(it).await).await?;
-    if let Some(unreadable) = listing.unreadable.first() {
-        bail!("a device of the registry cannot be read: {unreadable}");
+async fn reindex(store: &DynamoStore, run: &RunScope, now: Timestamp) -> anyhow::Result<String> {
+    let mut progress = ProgressFile::<Found>::open("reindex", run, "all", now)?;
+    if progress.found().run.is_empty() {
+        progress.found().run = new_run()?;
     }
-    let mut devices = listing.found;
-    devices.sort_by(|a, b| a.id().cmp(b.id()));
-    let count = u64::try_from(devices.len())?;
+    let run = progress.found().run.clone();
+    patiently(async |invocation| store.begin_index(&run, invocation).await).await?;
+
+    let devices = all_devices(store).await?;
+    let count = devices.len() as u64;
     let bar = progress::bar(count, "  {bar:40} {percent:>3} %  {pos} of {len} devices  {left}")?;
-    let done =
-        |device: &&Device| progress.after.as_deref().is_some_and(|it| device.id().as_str() <= it);
-    let first = devices.iter().take_while(done).count();
-    bar.inc(u64::try_from(first)?);
+    let is_done = |device: &&Device| progress.done_until(device.id()).is_some();
+    let first = devices.iter().take_while(is_done).count();
+    bar.inc(first as u64);
     for some in devices[first..].chunks(CONCURRENCY) {
         let each = some.iter().map(async |device| {
-            patiently(async |it| store.index_device(device, it).await)
+            patiently(async |invocation| store.index_device(device, invocation).await)
                 .await
                 .with_context(|| format!("the device {}", device.id()))
         });
-        progress.wrong += try_join_all(each).await?.into_iter().sum::<usize>();
-        progress.after = some.last().map(|device| device.id().to_string());
-        progress_file::replace(file, &serde_json::to_vec(&progress)?)
-            .with_context(|| progress_file::cannot_write(file))?;
-        bar.inc(u64::try_from(some.len())?);
+        progress.found().wrong += try_join_all(each).await?.into_iter().sum::<usize>();
+        some.last().map_or(Ok(()), |device| progress.save(device.id(), Timestamp::MAX))?;
+        bar.inc(some.len() as u64);
     }
     bar.finish_and_clear();
-    let is_complete = patiently(async |it| store.end_index(&progress.run, now, it).await).await?;
-    drop(fs::remove_file(file));
+
+    let is_complete =
+        patiently(async |invocation| store.end_index(&run, now, invocation).await).await?;
+    let wrong = progress.finish().wrong;
     if !is_complete {
         bail!(
             "meanwhile a function without the index edited a device, or another run began; wait until the \
              deployment is complete, and run the command again"
         );
     }
-    let wrong = counted(u64::try_from(progress.wrong)?, "value");
-    Ok(format!(
-        "{}, {wrong} stored or deleted; devices are now found by the index",
-        counted(count, "device")
-    ))
+    let (count, wrong) = (counted(count, "device"), counted(wrong as u64, "value"));
+    Ok(format!("{count}, {wrong} stored or deleted; devices are now found by the index"))
 }
 
 fn new_run() -> anyhow::Result<String> {
@@ -167,13 +136,18 @@ mod tests {
         assert!(store.layout().attribute_index && !is_indexed().await);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("reindex");
-        let file = ProgressFile { path: path.clone(), table: "this one".to_owned() };
-        let run = async |again| reindex(&store, &file, again, Timestamp::MIN).await;
+        let run = async |again| {
+            let (path, table) = (path.clone(), "this one".to_owned());
+            reindex(&store, &RunScope { path, table, again }, Timestamp::MIN).await
+        };
 
         let interrupt = |table: &str| {
-            let (run, table) = ("7".to_owned(), table.to_owned());
-            let progress = Progress { run, table, after: Some("d19".to_owned()), wrong: 20 };
-            progress_file::replace(&path, &serde_json::to_vec(&progress).unwrap()).unwrap();
+            let (path, table) = (path.clone(), table.to_owned());
+            let scope = RunScope { path, table, again: true };
+            let mut progress =
+                ProgressFile::<Found>::open("reindex", &scope, "all", Timestamp::MIN).unwrap();
+            *progress.found() = Found { run: "7".to_owned(), wrong: 20 };
+            progress.save(&given::device("d19"), Timestamp::MAX).unwrap();
         };
         interrupt("this one");
         let said = run(false).await.unwrap();

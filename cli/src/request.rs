@@ -3,29 +3,10 @@
 use anyhow::bail;
 use http::header::CONTENT_TYPE;
 use http::{Request, Response};
-use local::{Loader, System};
 
-/// A system that answers requests.
-pub(crate) trait Answering {
-    /// Sends a request and returns the answer, whatever its status.
-    async fn answer(&self, request: Request<Vec<u8>>) -> anyhow::Result<Response<Vec<u8>>>;
-}
-
-impl Answering for System {
-    async fn answer(&self, request: Request<Vec<u8>>) -> anyhow::Result<Response<Vec<u8>>> {
-        self.send(request).await
-    }
-}
-
-impl Answering for Loader {
-    async fn answer(&self, request: Request<Vec<u8>>) -> anyhow::Result<Response<Vec<u8>>> {
-        self.send(request).await
-    }
-}
-
-/// Sends a request and returns the body. Fails unless the request succeeds.
+/// Sends a request with `send`, and returns the body. Fails unless the request succeeds.
 pub(crate) async fn request(
-    api: &impl Answering,
+    send: impl AsyncFnOnce(Request<Vec<u8>>) -> anyhow::Result<Response<Vec<u8>>>,
     method: &str,
     path: &str,
     content_type: &str,
@@ -33,7 +14,7 @@ pub(crate) async fn request(
 ) -> anyhow::Result<Vec<u8>> {
     let request = Request::builder().method(method).uri(path);
     let request = request.header(CONTENT_TYPE, content_type).body(body)?;
-    let (parts, answer) = api.answer(request).await?.into_parts();
+    let (parts, answer) = send(request).await?.into_parts();
     let status = parts.status;
     // 207 is a failure here: some readings are refused.
     if !matches!(status.as_u16(), 200 | 201 | 204) {

@@ -3,7 +3,6 @@
 mod backup;
 mod difference;
 mod folds;
-mod progress;
 mod rebuild;
 mod scope;
 mod stays;
@@ -56,25 +55,18 @@ enum Action {
 /// Runs the subcommand. Ctrl-C ends it; then the same command continues.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Args { action, place } = args;
-    let command = match &action {
-        Action::Verify(_) => "verify",
-        Action::Rebuild(_) => "rebuild",
+    let (command, kept) = match &action {
+        Action::Verify(verify) => ("verify", &verify.scope.progress),
+        Action::Rebuild(rebuild) => ("rebuild", &rebuild.scope.progress),
     };
-    let scope = match &action {
-        Action::Verify(verify) => &verify.scope,
-        Action::Rebuild(rebuild) => &rebuild.scope,
-    };
-    let path = scope.state.clone().unwrap_or_else(|| place.progress_path(command));
     place.work(TableParts::Indexes, async |table| {
-        let progress = table.progress_in(path);
+        let run = table.run_scope(&place, command, kept);
         let (store, bulk) = (&table.store, table.bulk());
         let work = async {
-            match action {
-                Action::Verify(verify) => verify::run(&verify, store, &progress, SystemClock).await,
-                Action::Rebuild(rebuild) => {
-                    let stored =
-                        rebuild::run(&rebuild, store, bulk, &progress, SystemClock).await?;
-                    print(stored);
+            match &action {
+                Action::Verify(args) => verify::run(args, store, &run, SystemClock).await,
+                Action::Rebuild(args) => {
+                    print(rebuild::run(args, store, bulk, &run, SystemClock).await?);
                     Ok(ExitCode::SUCCESS)
                 }
             }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use data::SampleHome;
 use domain::Timestamp;
-use http::StatusCode;
+use http::{Request, Response, StatusCode};
 use indicatif::{ProgressBar, ProgressStyle};
 use local::{System, private};
 use runtime::clock::{Clock as _, SystemClock};
@@ -77,7 +77,7 @@ pub(crate) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::R
     let loader = Box::pin(system.loader()).await?;
     for device in home.devices() {
         for body in device.requests(from, now) {
-            request(&loader, "POST", "/readings", "application/x-ndjson", body).await?;
+            post(async |request| loader.send(request).await, body).await?;
         }
         Box::pin(loader.store()).await?;
         bar.inc(1);
@@ -92,13 +92,22 @@ pub(crate) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::R
     spinner.finish_and_clear();
     settled?;
     for (path, body) in data::names() {
-        request(system, "PATCH", &path, "application/json", body).await?;
+        let send = async |request| system.send(request).await;
+        request(send, "PATCH", &path, "application/json", body).await?;
     }
     if let Some((unfinished, stored)) = unfinished.zip(stored(directory)) {
         fs::rename(&unfinished, &stored)
             .with_context(|| format!("cannot rename {}", unfinished.display()))?;
     }
     Ok(())
+}
+
+/// Posts readings.
+async fn post(
+    send: impl AsyncFnOnce(Request<Vec<u8>>) -> anyhow::Result<Response<Vec<u8>>>,
+    body: Vec<u8>,
+) -> anyhow::Result<()> {
+    request(send, "POST", "/readings", "application/x-ndjson", body).await.map(drop)
 }
 
 /// Stores further readings as time passes, for ever. After a failure, prints the error and sends the missing readings
@@ -125,7 +134,7 @@ pub(crate) async fn go_on(system: &System) -> anyhow::Result<()> {
 async fn catch_up(system: &System, home: &SampleHome, now: Timestamp) -> anyhow::Result<()> {
     for device in home.devices() {
         let path = format!("/devices/{}/latest", device.id);
-        let ask = http::Request::builder().uri(&path).body(Vec::new())?;
+        let ask = Request::builder().uri(&path).body(Vec::new())?;
         let (parts, answer) = system.send(ask).await?.into_parts();
         match parts.status {
             StatusCode::OK => {}
@@ -137,7 +146,7 @@ async fn catch_up(system: &System, home: &SampleHome, now: Timestamp) -> anyhow:
         let earliest = now.saturating_add(-data::LAP);
         let from = newest.map_or(earliest, |newest| newest.max(earliest));
         for body in device.requests(from, now) {
-            request(system, "POST", "/readings", "application/x-ndjson", body).await?;
+            post(async |request| system.send(request).await, body).await?;
         }
     }
     Ok(())
@@ -153,7 +162,7 @@ mod tests {
 
     async fn newest(system: &System, device: &str) -> Option<String> {
         let path = format!("/devices/{device}/latest");
-        let ask = http::Request::builder().uri(path).body(Vec::new()).unwrap();
+        let ask = Request::builder().uri(path).body(Vec::new()).unwrap();
         let answer = system.send(ask).await.unwrap().into_body();
         let latest: Value = serde_json::from_slice(&answer).unwrap();
         latest["timestamp"].as_str().map(str::to_owned)
@@ -181,7 +190,7 @@ mod tests {
         let meter = home.devices().iter().find(|it| it.id == "meter").unwrap();
         let earlier = hour_ago.saturating_add(TimeDelta::minutes(-30));
         for body in meter.requests(earlier, hour_ago) {
-            request(&system, "POST", "/readings", "application/x-ndjson", body).await.unwrap();
+            post(async |request| system.send(request).await, body).await.unwrap();
         }
         system.settle().await.unwrap();
         catch_up(&system, &home, now).await.unwrap();

@@ -16,6 +16,7 @@ use table::shards::Shards;
 
 use crate::at::DATA_DIR;
 use crate::here::machine_zone;
+use crate::interrupted::stop_signal;
 use crate::output::print;
 use crate::{greeting, sample_home};
 
@@ -227,19 +228,4 @@ async fn greet(
         return std::future::pending().await;
     }
     sample_home::go_on(system).await
-}
-
-/// Returns a future that ends on Ctrl-C, or on SIGTERM from a supervisor.
-fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
-    #[cfg(unix)]
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    Ok(async move {
-        #[cfg(unix)]
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
-        }
-        #[cfg(not(unix))]
-        drop(tokio::signal::ctrl_c().await);
-    })
 }

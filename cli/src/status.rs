@@ -2,13 +2,12 @@
 
 use domain::Timestamp;
 use runtime::clock::{Clock as _, SystemClock};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
-use crate::at::{At, Unnamed};
+use crate::at::{SystemAt, Unnamed};
 use crate::client::{Ask, Client};
 use crate::output::{counted, print};
-use crate::pages::Pages;
+use crate::pages::ListPages;
 
 /// The maximum number of devices that are counted one by one.
 const MAX_COUNTED: usize = 10_000;
@@ -17,33 +16,35 @@ const MAX_COUNTED: usize = 10_000;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    at: At,
+    at: SystemAt,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// The answer for the person.
+/// The answer for the person; its members are those of --json.
+#[derive(Serialize)]
 struct Status {
     system: String,
     devices: usize,
-    has_more: bool,
+    more_devices: bool,
     /// The timestamp of the newest reading.
-    newest: Option<String>,
+    newest_reading: Option<String>,
     /// The end of the time that is rolled up; `None` if nothing is rolled up yet.
     folded_until: Option<String>,
     time_zone: Option<String>,
+    command_version: &'static str,
 }
 
 /// A device of the list.
 #[derive(Deserialize)]
 struct Device {
-    latest: Option<Latest>,
+    latest: Option<NewestReading>,
 }
 
 /// The newest reading of a device.
 #[derive(Deserialize)]
-struct Latest {
+struct NewestReading {
     timestamp: Option<String>,
 }
 
@@ -51,7 +52,7 @@ struct Latest {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let status = args.at.work(Unnamed::Data, ask)?;
     if args.json {
-        print(status.as_json());
+        print(serde_json::to_string(&status)?);
     } else {
         print(status.as_text(SystemClock.now()));
     }
@@ -64,50 +65,38 @@ fn ask(client: &Client) -> anyhow::Result<Status> {
     let mut status = Status {
         system: client.url().to_owned(),
         devices: 0,
-        has_more: false,
-        newest: None,
+        more_devices: false,
+        newest_reading: None,
         folded_until: text("folded_until"),
         time_zone: text("tz"),
+        command_version: env!("ROOMTIDE_VERSION"),
     };
-    for page in Pages::<Device>::of(client, "/devices?latest=true", 1_000) {
+    for page in ListPages::<Device>::of(client, "/devices?latest=true", 1_000) {
         let page = page?;
-        status.has_more = status.devices >= MAX_COUNTED;
-        if status.has_more {
+        status.more_devices = status.devices >= MAX_COUNTED;
+        if status.more_devices {
             break;
         }
         status.devices += page.len();
         let newest = page.into_iter().filter_map(|device| device.latest?.timestamp).max();
-        status.newest = status.newest.max(newest);
+        status.newest_reading = status.newest_reading.max(newest);
     }
     Ok(status)
 }
 
 impl Status {
     fn as_text(&self, now: Timestamp) -> String {
-        let more = if self.has_more { " and more" } else { "" };
+        let more = if self.more_devices { " and more" } else { "" };
         let devices = format!("{}{more}", counted(self.devices as u64, "device"));
-        let newest = self.newest.as_deref().map_or("none".to_owned(), |at| since(at, now));
+        let newest = self.newest_reading.as_deref().map_or("none".to_owned(), |at| since(at, now));
         let rollups = match (&self.folded_until, &self.time_zone) {
             (Some(until), Some(zone)) => format!("until {}, days of {zone}", since(until, now)),
             _ => "none yet".to_owned(),
         };
         format!(
             "{} answers\n  devices  {devices}\n  newest   {newest}\n  rollups  {rollups}\n  command  {}",
-            self.system,
-            env!("ROOMTIDE_VERSION")
+            self.system, self.command_version
         )
-    }
-
-    fn as_json(&self) -> Value {
-        json!({
-            "system": self.system,
-            "devices": self.devices,
-            "more_devices": self.has_more,
-            "newest_reading": self.newest,
-            "folded_until": self.folded_until,
-            "time_zone": self.time_zone,
-            "command_version": env!("ROOMTIDE_VERSION"),
-        })
     }
 }
 

@@ -96,16 +96,6 @@ struct Create {
     quiet: bool,
 }
 
-impl Create {
-    /// A token of this scope, for no device and without a name.
-    fn of(scope: ScopeName) -> Self {
-        let (device, device_tags, room, home) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (prefix, room_tag, name) = (None, None, None);
-        let (any, expires, quiet) = (false, None, false);
-        Self { scope, device, any, prefix, device_tags, room_tag, room, home, name, expires, quiet }
-    }
-}
-
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ScopeName {
     Write,
@@ -298,17 +288,18 @@ fn issue(create: Create) -> anyhow::Result<(Token, String)> {
 
 /// Makes the first tokens and their secrets: to manage the system, to read, and to store readings of any device.
 fn first_tokens() -> anyhow::Result<Vec<(Token, String)>> {
+    let any = WriteScope { devices: WritableDevices::Any, device_tags: Vec::new(), room_tag: None };
     let first = [
-        (ScopeName::Admin, "first admin"),
-        (ScopeName::Read, "first page"),
-        (ScopeName::Write, "first devices"),
+        (Scope::Admin, "first admin"),
+        (Scope::Read, "first page"),
+        (Scope::Write(any), "first devices"),
     ];
-    let create = |(scope, name): (ScopeName, &str)| {
-        let any = matches!(scope, ScopeName::Write);
+    let make = |(scope, name): (Scope, &str)| {
         let name = Some(name.parse().context("the token's name")?);
-        issue(Create { any, name, ..Create::of(scope) })
+        let new = NewToken { scope, name, lifetime: None, issued_by: None };
+        Ok(new.make(SystemClock.now())?)
     };
-    first.into_iter().map(create).collect()
+    first.into_iter().map(make).collect()
 }
 
 /// A token as JSON, for programs.
@@ -371,6 +362,15 @@ mod tests {
     fn create(scope: ScopeName, devices: &[&str]) -> Create {
         let device = devices.iter().map(|id| given::device(id)).collect();
         Create { device, ..Create::of(scope) }
+    }
+
+    impl Create {
+        /// A token of this scope, for no device and without a name.
+        fn of(scope: ScopeName) -> Self {
+            let scope = scope.to_possible_value().unwrap();
+            let words = ["create", "--scope", scope.get_name()];
+            crate::tests::parsed(words).unwrap()
+        }
     }
 
     #[test]

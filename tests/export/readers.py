@@ -110,12 +110,10 @@ def as_exported(frame):
 
 
 def parquet(server, folder, expected):
-    one, months = folder / "readings.parquet", folder / "months"
-    months.mkdir()
+    one = folder / "readings.parquet"
     said = export(server, one)
     lossy = sum(Decimal(repr(float(it[4]))) != it[4] for it in expected)
     assert lossy > 1_000 and f"{lossy} values with more digits than DOUBLE gives back" in said, (lossy, said)
-    export(server, months, "--format", "parquet")
     doubles = [(*it[:4], float(it[4])) for it in expected]
 
     frame = pandas.read_parquet(one)
@@ -124,28 +122,22 @@ def parquet(server, folder, expected):
     by_month = frame.groupby(["device", "metric", frame.time.dt.strftime("%Y-%m")]).value.agg(["count", "sum"])
     compare({key: (row["count"], row["sum"]) for key, row in by_month.iterrows()}, sums(expected), "Parquet in pandas")
 
-    # The files of the months, as one table, and with the session's clock elsewhere.
-    names = sorted(it.name for it in months.iterdir())
-    assert names == [f"readings-2026-{month:02}.parquet" for month in (1, 2, 3)], names
+    # With the session's clock elsewhere.
     session = duckdb.connect()
     session.execute("SET TimeZone = 'America/New_York'")
     types = [it[1] for it in session.execute(f"DESCRIBE SELECT * FROM '{one}'").fetchall()]
     assert types == ["VARCHAR", "TIMESTAMP WITH TIME ZONE", "VARCHAR", "VARCHAR", "DOUBLE"], types
-    for what, source in (("a file", one), ("a file a month", months / "*.parquet")):
-        query = f"SELECT device, metric, strftime(time AT TIME ZONE 'UTC', '%Y-%m') AS month, count(*), fsum(value) FROM '{source}' GROUP BY ALL"
-        rows = session.execute(query).fetchall()
-        compare({tuple(row[:3]): row[3:] for row in rows}, sums(expected), f"Parquet in DuckDB, {what}")
-        rooms = session.execute(f"SELECT room, count(*) FROM '{source}' GROUP BY room").fetchall()
-        known = defaultdict(int)
-        for row in expected:
-            known[row[2]] += 1
-        assert dict(rooms) == known, rooms
-        # Found by the smallest and the largest value of row groups.
-        found = session.execute(f"SELECT time::VARCHAR, value FROM '{source}' WHERE device = 'single-7' AND time < TIMESTAMPTZ '2026-02-01 00:00:00+00'").fetchall()
-        assert found == [("2026-01-01 14:26:40-05", 7.0)], found
-    by_file = [as_exported(pandas.read_parquet(months / name)) for name in names]
-    for name, rows in zip(names, by_file):
-        assert rows == [it for it in doubles if it[1].startswith(name[len("readings-"):-len(".parquet")])], name
+    query = f"SELECT device, metric, strftime(time AT TIME ZONE 'UTC', '%Y-%m') AS month, count(*), fsum(value) FROM '{one}' GROUP BY ALL"
+    rows = session.execute(query).fetchall()
+    compare({tuple(row[:3]): row[3:] for row in rows}, sums(expected), "Parquet in DuckDB")
+    rooms = session.execute(f"SELECT room, count(*) FROM '{one}' GROUP BY room").fetchall()
+    known = defaultdict(int)
+    for row in expected:
+        known[row[2]] += 1
+    assert dict(rooms) == known, rooms
+    # Found by the smallest and the largest value of row groups.
+    found = session.execute(f"SELECT time::VARCHAR, value FROM '{one}' WHERE device = 'single-7' AND time < TIMESTAMPTZ '2026-02-01 00:00:00+00'").fetchall()
+    assert found == [("2026-01-01 14:26:40-05", 7.0)], found
 
     file = pyarrow.parquet.ParquetFile(one)
     assert file.metadata.num_rows == len(doubles) and file.metadata.num_row_groups == 2, file.metadata

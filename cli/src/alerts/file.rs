@@ -1,8 +1,10 @@
 //! Alert rules and channels as a TOML file. Holds no secret unless a person writes one into it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use toml::Value as Toml;
 
@@ -58,24 +60,26 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Parts> {
     parse(&settings_file::content(path)?).with_context(|| format!("{name}"))
 }
 
+/// The members of a file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RulesFile {
+    #[serde(default)]
+    rules: BTreeMap<String, toml::Table>,
+    #[serde(default)]
+    channels: BTreeMap<String, toml::Table>,
+}
+
 fn parse(text: &str) -> anyhow::Result<Parts> {
-    let file: toml::Table = text.parse()?;
-    let mut parts = Parts::default();
-    for (part, entries) in file {
-        let into = match part.as_str() {
-            "rules" => &mut parts.rules,
-            "channels" => &mut parts.channels,
-            other => bail!("{other} is not known; expected rules and channels"),
-        };
-        let Toml::Table(entries) = entries else { bail!("{part} must be a table") };
-        for (id, members) in entries {
-            match json_of(members) {
-                Value::Object(members) => into.push((id, members)),
-                _ => bail!("{part}.{id} must be a table"),
-            }
-        }
-    }
-    Ok(parts)
+    let RulesFile { rules, channels } = toml::from_str(text)?;
+    let json = |entries: BTreeMap<String, toml::Table>| {
+        entries.into_iter().map(|(id, members)| (id, json_of_table(members))).collect()
+    };
+    Ok(Parts { rules: json(rules), channels: json(channels) })
+}
+
+fn json_of_table(members: toml::Table) -> Map<String, Value> {
+    members.into_iter().map(|(name, value)| (name, json_of(value))).collect()
 }
 
 /// A TOML value as JSON for the API, where a time is text.
@@ -87,9 +91,7 @@ fn json_of(value: Toml) -> Value {
         Toml::Boolean(flag) => flag.into(),
         Toml::Datetime(at) => at.to_string().into(),
         Toml::Array(values) => values.into_iter().map(json_of).collect(),
-        Toml::Table(members) => {
-            Value::Object(members.into_iter().map(|(name, it)| (name, json_of(it))).collect())
-        }
+        Toml::Table(members) => Value::Object(json_of_table(members)),
     }
 }
 
@@ -124,9 +126,9 @@ mod tests {
         assert_eq!(parse(file).unwrap().rules[0].1, *expected.as_object().unwrap());
         assert_eq!(parse("").unwrap(), Parts::default());
         for (file, why) in [
-            ("[rule.a]", "rule is not known; expected rules and channels"),
-            ("rules = 5", "rules must be a table"),
-            ("[rules]\na = 5", "rules.a must be a table"),
+            ("[rule.a]", "unknown field `rule`, expected `rules` or `channels`"),
+            ("rules = 5", "expected a map"),
+            ("[rules]\na = 5", "expected a map"),
             ("[rules.a]\nabove = ", "TOML parse error at line 2"),
             ("[rules.a]\n[rules.a]", "duplicate"),
         ] {

@@ -1,16 +1,16 @@
 //! The bytes of an export: to standard output, or into a file that is complete or absent. Knows no format.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Stdout, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use runtime::clock::{Clock as _, SystemClock};
-use tempfile::{Builder, NamedTempFile, TempDir};
+use tempfile::{Builder, NamedTempFile};
 
-use super::unfinished::{LOCK, PREFIX, SUFFIX, remove_abandoned};
+use super::format::Format;
+use super::unfinished::{PREFIX, SUFFIX, remove_abandoned};
 use crate::progress_file::ensure_file;
 
 /// Bytes to write, compressed or not.
@@ -22,14 +22,13 @@ pub(super) enum Bytes {
 }
 
 impl Bytes {
-    /// Writes to standard output.
-    pub(super) fn stdout() -> Self {
-        Self::Stdout(BufWriter::new(io::stdout()))
-    }
+    /// Writes to standard output, or creates a file beside `path` that only its owner can read. The file is removed if it
+    /// is dropped before [`finish`](Self::finish).
+    pub(super) fn create(path: &Path, format: Format) -> anyhow::Result<Self> {
+        if format.is_stdout {
+            return Ok(Self::Stdout(BufWriter::new(io::stdout())));
+        }
 
-    /// Creates a file beside `path` that only its owner can read. The file is removed if it is dropped before
-    /// [`finish`](Self::finish).
-    pub(super) fn beside(path: &Path, gzip: bool) -> anyhow::Result<Self> {
         ensure_file(path)?;
         let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
@@ -39,7 +38,7 @@ impl Bytes {
         // On a drive without locks no other export gets a lock either, so none removes this file.
         drop(file.as_file().try_lock());
         let file = BufWriter::new(file);
-        Ok(if gzip {
+        Ok(if format.gzip {
             Self::Gzip(GzEncoder::new(file, Compression::default()))
         } else {
             Self::Plain(file)
@@ -91,71 +90,4 @@ impl Write for Bytes {
 /// The start of an error message about a file that cannot be written.
 pub(super) fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
-}
-
-/// Files of a directory that are renamed together at the end. All are removed if this is dropped before.
-#[derive(Debug)]
-pub(super) struct Files {
-    directory: PathBuf,
-    unfinished: TempDir,
-    /// Locked while this process runs.
-    lock: File,
-}
-
-impl Files {
-    /// Creates the directory if it does not exist.
-    pub(super) fn in_directory(directory: &Path) -> anyhow::Result<Self> {
-        std::fs::create_dir_all(directory).with_context(|| cannot_write(directory))?;
-        remove_abandoned(directory, SystemClock.now());
-        let made = Builder::new().prefix(PREFIX).suffix(SUFFIX).tempdir_in(directory);
-        let unfinished = made.with_context(|| cannot_write(directory))?;
-        let lock = File::create(unfinished.path().join(LOCK));
-        let lock = lock.with_context(|| cannot_write(directory))?;
-        drop(lock.try_lock());
-        Ok(Self { directory: directory.to_owned(), unfinished, lock })
-    }
-
-    /// The temporary directory of the files before they are moved.
-    pub(super) fn unfinished(&self) -> &Path {
-        self.unfinished.path()
-    }
-
-    /// Returns an appendable file with this name in the directory.
-    pub(super) fn named(&self, name: &str) -> Appended {
-        Appended(self.unfinished.path().join(name))
-    }
-
-    /// Moves the complete files into the target directory.
-    pub(super) fn finish(self, files: &[Appended]) -> anyhow::Result<()> {
-        let place = |path: &Path| self.directory.join(path.file_name().expect("it has a name"));
-        files.iter().try_for_each(|Appended(path)| ensure_file(&place(path)))?;
-        for Appended(path) in files {
-            let place = place(path);
-            let moved = File::open(path).and_then(|file| file.sync_all());
-            let moved = moved.and_then(|()| std::fs::rename(path, &place));
-            moved.with_context(|| cannot_write(&place))?;
-        }
-        let directory = self.directory;
-        drop(self.lock);
-        self.unfinished.close().with_context(|| cannot_write(&directory))
-    }
-}
-
-/// A file that is open only while it is written, because there are as many files as months.
-#[derive(Debug)]
-pub(super) struct Appended(PathBuf);
-
-impl Write for Appended {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut options = File::options();
-        options.append(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&self.0)?.write_all(bytes)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

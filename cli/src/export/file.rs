@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use serde_json::value::RawValue;
 
 use super::bytes::{Bytes, cannot_write};
-use super::format::{Format, Kind, Output};
+use super::format::{Format, Kind};
 use super::lines;
 use super::long_form::{Inexact, LongForm};
 use super::row::Row;
@@ -39,30 +39,26 @@ enum Form {
 impl ExportFile {
     /// Creates a file beside `path` that only its owner can read.
     pub(super) fn create(path: &Path, format: Format) -> anyhow::Result<Self> {
-        let bytes = || match format.output {
-            Output::Stdout => Ok(Bytes::stdout()),
-            _ => Bytes::beside(path, format.gzip),
-        };
+        let mut bytes = Bytes::create(path, format)?;
         let form = match format.kind {
-            Kind::Ndjson => Form::Ndjson(bytes()?),
+            Kind::Ndjson => Form::Ndjson(bytes),
             Kind::Lp => {
-                let mut bytes = bytes()?;
                 lines::begin(&mut bytes).with_context(|| cannot_write(path))?;
                 Form::Lines(bytes)
             }
             Kind::Csv => {
                 let rows = tempfile::tempfile().context(TEMPORARY)?;
-                Form::Csv { bytes: bytes()?, rows: BufWriter::new(rows), metrics: BTreeSet::new() }
+                Form::Csv { bytes, rows: BufWriter::new(rows), metrics: BTreeSet::new() }
             }
-            Kind::Parquet => Form::Parquet(Box::new(match format.output {
-                Output::Directory => LongForm::months(path)?,
-                _ => LongForm::one(bytes()?, path)?,
-            })),
+            Kind::Parquet => {
+                let file = LongForm::begin(bytes).with_context(|| cannot_write(path))?;
+                Form::Parquet(Box::new(file))
+            }
         };
         Ok(Self { path: path.to_owned(), form })
     }
 
-    /// The temporary file or directory before it is renamed, if there is one.
+    /// The temporary file before it is renamed, if there is one.
     pub(super) fn unfinished(&self) -> Option<&Path> {
         match &self.form {
             Form::Ndjson(bytes) | Form::Lines(bytes) | Form::Csv { bytes, .. } => {
@@ -114,7 +110,11 @@ impl ExportFile {
                 let bytes = write_csv(bytes, BufReader::new(rows), &metrics);
                 bytes.with_context(|| cannot_write(&path))?.finish(&path)?;
             }
-            Form::Parquet(file) => return file.finish(&path),
+            Form::Parquet(file) => {
+                let (bytes, inexact) = file.finish().with_context(|| cannot_write(&path))?;
+                bytes.finish(&path)?;
+                return Ok(inexact);
+            }
         }
         Ok(Inexact::default())
     }
@@ -215,46 +215,6 @@ mod tests {
     }
 
     #[test]
-    fn a_month_is_a_file_of_its_owner_and_none_is_there_before_all_are() {
-        let directory = tempfile::tempdir().unwrap();
-        let names = || -> Vec<String> {
-            let entries = fs::read_dir(directory.path()).unwrap();
-            let mut names: Vec<_> =
-                entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
-            names.sort();
-            names
-        };
-        let open = || {
-            let format = Format::of(directory.path(), Some(Kind::Parquet)).unwrap();
-            let mut file = ExportFile::create(directory.path(), format).unwrap();
-            for month in ["2026-01", "2026-02", "2026-01"] {
-                let json =
-                    format!(r#"{{"device_id":"d","timestamp":"{month}-01T00:00:00.000Z","t":1}}"#);
-                file.reading(&row(&json)).unwrap();
-            }
-            file
-        };
-        let file = open();
-        assert_eq!(names().len(), 1);
-        drop(file);
-        assert!(names().is_empty(), "{:?}", names());
-        let file = open();
-        let inexact = file.finish().unwrap();
-        assert_eq!(inexact.to_string(), "");
-        assert_eq!(names(), ["readings-2026-01.parquet", "readings-2026-02.parquet"]);
-        for name in names() {
-            let bytes = fs::read(directory.path().join(&name)).unwrap();
-            assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{name}");
-            #[cfg(unix)]
-            {
-                use std::os::unix::fs::PermissionsExt as _;
-                let mode = fs::metadata(directory.path().join(&name)).unwrap().permissions().mode();
-                assert_eq!(mode & 0o777, 0o600);
-            }
-        }
-    }
-
-    #[test]
     #[cfg(unix)]
     fn what_is_no_file_is_not_replaced() {
         let directory = tempfile::tempdir().unwrap();
@@ -271,11 +231,6 @@ mod tests {
                 format!("{} is no regular file, and is not replaced", place(name).display())
             );
         }
-        let months = Format::of(directory.path(), Some(Kind::Parquet)).unwrap();
-        let mut months = ExportFile::create(directory.path(), months).unwrap();
-        months.reading(&row(ROW)).unwrap();
-        let error = months.finish().unwrap_err().to_string();
-        assert!(error.contains("readings-2026-01.parquet is no regular file"), "{error}");
         assert!(fs::symlink_metadata(place("link.csv")).unwrap().is_symlink());
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4, "nothing is left behind");
     }

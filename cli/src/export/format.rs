@@ -26,23 +26,12 @@ const ENDS: [(&str, Kind); 5] = [
     ("parquet", Kind::Parquet),
 ];
 
-/// The destination of an export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Output {
-    /// Standard output.
-    Stdout,
-    /// A single file.
-    File,
-    /// A directory with one file a month.
-    Directory,
-}
-
-/// The format of an export, with compression and destination.
+/// The format of an export, its compression and its destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Format {
     pub(super) kind: Kind,
     pub(super) gzip: bool,
-    pub(super) output: Output,
+    pub(super) is_stdout: bool,
 }
 
 impl Format {
@@ -51,18 +40,10 @@ impl Format {
         let shown = path.display();
         if path == Path::new("-") {
             let kind = asked.unwrap_or(Kind::Ndjson);
-            return Ok(Self { kind, gzip: false, output: Output::Stdout });
+            return Ok(Self { kind, gzip: false, is_stdout: true });
         }
         if path.is_dir() || path.to_string_lossy().ends_with(is_separator) {
-            return match asked {
-                Some(kind @ Kind::Parquet) => {
-                    Ok(Self { kind, gzip: false, output: Output::Directory })
-                }
-                _ => bail!(
-                    "{shown} is a directory; --format parquet writes a file a month into one, any other format needs \
-                     the name of a file"
-                ),
-            };
+            bail!("{shown} is a directory; an export needs the name of a file");
         }
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let (name, gzip) = name.strip_suffix(".gz").map_or((name, false), |name| (name, true));
@@ -81,7 +62,7 @@ impl Format {
         if gzip && kind == Kind::Parquet {
             bail!("{shown}: Parquet is compressed inside; expected a name without .gz");
         }
-        Ok(Self { kind, gzip, output: Output::File })
+        Ok(Self { kind, gzip, is_stdout: false })
     }
 }
 
@@ -91,7 +72,8 @@ mod tests {
 
     #[test]
     fn a_name_or_the_option_tells_the_format() {
-        let file = |kind, gzip| Format { kind, gzip, output: Output::File };
+        let file = |kind, gzip| Format { kind, gzip, is_stdout: false };
+        let stdout = |kind| Format { kind, gzip: false, is_stdout: true };
         for (name, asked, format) in [
             ("a/b.ndjson", None, file(Kind::Ndjson, false)),
             ("b.jsonl.gz", Some(Kind::Ndjson), file(Kind::Ndjson, true)),
@@ -100,13 +82,8 @@ mod tests {
             ("b.lp.gz", None, file(Kind::Lp, true)),
             ("b", Some(Kind::Lp), file(Kind::Lp, false)),
             ("b.parquet", None, file(Kind::Parquet, false)),
-            (
-                "new/",
-                Some(Kind::Parquet),
-                Format { kind: Kind::Parquet, gzip: false, output: Output::Directory },
-            ),
-            ("-", None, Format { kind: Kind::Ndjson, gzip: false, output: Output::Stdout }),
-            ("-", Some(Kind::Csv), Format { kind: Kind::Csv, gzip: false, output: Output::Stdout }),
+            ("-", None, stdout(Kind::Ndjson)),
+            ("-", Some(Kind::Csv), stdout(Kind::Csv)),
         ] {
             assert_eq!(Format::of(Path::new(name), asked).unwrap(), format, "{name}");
         }
@@ -122,7 +99,7 @@ mod tests {
             ("b.csv", Some(Kind::Lp), "another format than --format"),
             ("b.parquet.gz", None, "compressed inside"),
             ("b/", None, "is a directory"),
-            ("/", Some(Kind::Csv), "is a directory"),
+            ("/", Some(Kind::Parquet), "is a directory"),
         ] {
             let error = Format::of(Path::new(name), asked).unwrap_err().to_string();
             assert!(error.contains(why), "{name}: {error}");

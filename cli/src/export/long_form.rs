@@ -1,13 +1,12 @@
-//! Readings as rows of Parquet: one row for each value, in one file or in one file a month. Knows no byte of Parquet.
+//! Readings as rows of Parquet: one row for each value. Knows no byte of Parquet.
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
+use std::{fmt, io};
 
 use anyhow::Context as _;
 use domain::Decimal;
 
-use super::bytes::{Appended, Bytes, Files, cannot_write};
+use super::bytes::Bytes;
 use super::parquet::{ParquetFile, Rows};
 use super::row::Row;
 use crate::output::counted;
@@ -15,21 +14,11 @@ use crate::output::counted;
 /// A number with at most so many digits survives the conversion to DOUBLE.
 const SAFE_DIGITS: usize = 15;
 
-/// One file, or several, being written.
+/// A file that is being written.
 pub(super) struct LongForm {
     rows: Rows,
-    out: Out,
+    file: ParquetFile<Bytes>,
     inexact: Inexact,
-}
-
-enum Out {
-    One(ParquetFile<Bytes>),
-    /// One file a month; the rows of the current month are still in memory.
-    Months {
-        files: Files,
-        months: BTreeMap<String, ParquetFile<Appended>>,
-        current: String,
-    },
 }
 
 /// The values that DOUBLE cannot represent exactly.
@@ -40,39 +29,20 @@ pub(super) struct Inexact {
 }
 
 impl LongForm {
-    /// Begins a single file.
-    pub(super) fn one(bytes: Bytes, path: &Path) -> anyhow::Result<Self> {
-        let file = ParquetFile::begin(bytes).with_context(|| cannot_write(path))?;
-        Ok(Self { rows: Rows::default(), out: Out::One(file), inexact: Inexact::default() })
+    /// Begins a file.
+    pub(super) fn begin(bytes: Bytes) -> io::Result<Self> {
+        let file = ParquetFile::begin(bytes)?;
+        Ok(Self { rows: Rows::default(), file, inexact: Inexact::default() })
     }
 
-    /// Begins a directory with one file a month.
-    pub(super) fn months(directory: &Path) -> anyhow::Result<Self> {
-        let files = Files::in_directory(directory)?;
-        let out = Out::Months { files, months: BTreeMap::new(), current: String::new() };
-        Ok(Self { rows: Rows::default(), out, inexact: Inexact::default() })
-    }
-
-    /// The temporary file or directory before it is renamed, if there is one.
+    /// The temporary file before it is renamed, if there is one.
     pub(super) fn unfinished(&self) -> Option<&Path> {
-        match &self.out {
-            Out::One(file) => file.out().unfinished(),
-            Out::Months { files, .. } => Some(files.unfinished()),
-        }
+        self.file.out().unfinished()
     }
 
     /// Writes the values of a reading.
     pub(super) fn reading(&mut self, row: &Row<'_>) -> anyhow::Result<()> {
         let Row { device, at, room, metrics } = row;
-        if matches!(self.out, Out::Months { .. }) {
-            let month = at.to_string()[.."2026-01".len()].to_owned();
-            if !matches!(&self.out, Out::Months { current, .. } if *current == month) {
-                self.write_rows()?;
-                if let Out::Months { current, .. } = &mut self.out {
-                    *current = month;
-                }
-            }
-        }
         for (name, text) in metrics {
             let value: f64 = text.parse().with_context(|| format!("{name} of {device}: {text}"))?;
             if !is_exact(text, value) {
@@ -83,44 +53,18 @@ impl LongForm {
             let room = room.as_ref().map(domain::RoomId::as_str);
             self.rows.push(device.as_str(), at.as_millis(), room, name, value);
             if self.rows.is_full() {
-                self.write_rows()?;
+                self.file.group(&mut self.rows)?;
             }
         }
         Ok(())
     }
 
-    fn write_rows(&mut self) -> anyhow::Result<()> {
-        if self.rows.is_empty() {
-            return Ok(());
+    /// Completes the file. Returns the values that DOUBLE cannot represent exactly.
+    pub(super) fn finish(mut self) -> io::Result<(Bytes, Inexact)> {
+        if !self.rows.is_empty() {
+            self.file.group(&mut self.rows)?;
         }
-        match &mut self.out {
-            Out::One(file) => file.group(&mut self.rows)?,
-            Out::Months { files, months, current } => {
-                let file = match months.get_mut(current) {
-                    Some(file) => file,
-                    None => {
-                        let file = files.named(&format!("readings-{current}.parquet"));
-                        months.entry(current.clone()).or_insert(ParquetFile::begin(file)?)
-                    }
-                };
-                file.group(&mut self.rows)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Completes the files. Returns the values that DOUBLE cannot represent exactly.
-    pub(super) fn finish(mut self, path: &Path) -> anyhow::Result<Inexact> {
-        self.write_rows().with_context(|| cannot_write(path))?;
-        match self.out {
-            Out::One(file) => file.finish().with_context(|| cannot_write(path))?.finish(path)?,
-            Out::Months { files, months, .. } => {
-                let complete: Result<Vec<_>, _> =
-                    months.into_values().map(ParquetFile::finish).collect();
-                files.finish(&complete.with_context(|| cannot_write(path))?)?;
-            }
-        }
-        Ok(self.inexact)
+        Ok((self.file.finish()?, self.inexact))
     }
 }
 

@@ -8,15 +8,13 @@ use std::time::UNIX_EPOCH;
 
 use domain::Timestamp;
 
-/// The prefix of the names of unfinished files and directories.
+/// The prefix of the names of unfinished files.
 pub(super) const PREFIX: &str = ".roomtide-export-";
 pub(super) const SUFFIX: &str = ".part";
-/// The lock file in an unfinished directory. An unfinished file is locked itself.
-pub(super) const LOCK: &str = "lock";
 /// The minimum age for a removal, in milliseconds, because some network drives know no locks.
 const MIN_AGE: i64 = 3_600_000;
 
-/// Removes unfinished files and directories that no process has locked.
+/// Removes unfinished files that no process has locked.
 pub(super) fn remove_abandoned(directory: &Path, now: Timestamp) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten().filter(|entry| is_unfinished(&entry.file_name())) {
@@ -37,15 +35,10 @@ fn remove_if_abandoned(path: &Path, now: Timestamp) -> io::Result<()> {
         return Ok(());
     }
 
-    let is_directory = metadata.is_dir();
-    if !is_directory && !metadata.is_file() {
+    if !metadata.is_file() || File::open(path)?.try_lock().is_err() {
         return Ok(());
     }
-    let lock = File::open(if is_directory { path.join(LOCK) } else { path.to_owned() })?;
-    if lock.try_lock().is_err() {
-        return Ok(());
-    }
-    if is_directory { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+    fs::remove_file(path)
 }
 
 #[cfg(test)]
@@ -58,18 +51,12 @@ mod tests {
         let place = |name: &str| directory.path().join(name);
         let [abandoned, held, other] =
             [".roomtide-export-a.part", ".roomtide-export-b.part", "c.part"].map(place);
-        let [abandoned_months, held_months] =
-            [".roomtide-export-d.part", ".roomtide-export-e.part"].map(place);
         for file in [&abandoned, &held, &other] {
             fs::write(file, "x").unwrap();
         }
-        for months in [&abandoned_months, &held_months] {
-            fs::create_dir(months).unwrap();
-            fs::write(months.join(LOCK), "").unwrap();
-        }
-        let locks = [File::open(&held).unwrap(), File::open(held_months.join(LOCK)).unwrap()];
-        locks.iter().for_each(|lock| lock.try_lock().unwrap());
-        let modified = fs::metadata(&abandoned_months).unwrap().modified().unwrap();
+        let lock = File::open(&held).unwrap();
+        lock.try_lock().unwrap();
+        let modified = fs::metadata(&abandoned).unwrap().modified().unwrap();
         let millis = modified.duration_since(UNIX_EPOCH).unwrap().as_millis();
         let after = |millis_later: i64| {
             Timestamp::from_millis(i64::try_from(millis).unwrap() + millis_later).unwrap()
@@ -77,10 +64,10 @@ mod tests {
         let left = || fs::read_dir(directory.path()).unwrap().count();
 
         remove_abandoned(directory.path(), after(MIN_AGE / 2));
-        assert_eq!(left(), 5, "all are young");
+        assert_eq!(left(), 3, "all are young");
 
         remove_abandoned(directory.path(), after(2 * MIN_AGE));
-        assert!(!abandoned.exists() && !abandoned_months.exists());
-        assert_eq!(left(), 3, "the others stay");
+        assert!(!abandoned.exists());
+        assert_eq!(left(), 2, "the others stay");
     }
 }

@@ -11,7 +11,7 @@ use domain::{DeviceId, Timestamp};
 use history::LineRules;
 
 use super::upload::UploadOptions;
-use crate::at::At;
+use crate::at::SystemAt;
 use crate::client::Client;
 use history::csv::columns::{Columns, Shape, TimestampColumn};
 use history::csv::timestamp::{self, Interval, Zone};
@@ -62,7 +62,7 @@ pub(crate) struct ImportArgs {
     /// backup, or the address of a running InfluxDB, such as http://NAME:PASSWORD@HOST:8086; - is standard input
     pub(super) file: PathBuf,
     #[command(flatten)]
-    pub(super) at: At,
+    pub(super) at: SystemAt,
     /// The client of the target. `run` sets it.
     #[arg(skip)]
     pub(super) client: Option<Arc<Client>>,

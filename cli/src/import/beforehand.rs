@@ -112,7 +112,7 @@ mod tests {
             (&["in:a.lp"], READY, 403, 200, "/readings answers 403"),
             (&["in:a.lp"], READY, 404, 200, "/readings answers 404"),
             (&["in:a.lp"], r#"{"up":"3h"}"#, 400, 200, "is no Roomtide"),
-            (&["in:a.lp", "--token", "@in/no/file"], READY, 400, 200, "cannot read the token"),
+            (&["in:a.lp", "--token", "@in/no/file"], READY, 400, 200, "no file with one token"),
             (&["in:b.lp"], READY, 400, 200, "cannot read"),
             (&["in:a.lp", "--state", "in:no/such"], READY, 400, 200, "--state"),
             (&["in:a.lp", "--state", "in:a.lp"], READY, 400, 200, "--state"),

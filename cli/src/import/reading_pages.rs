@@ -1,4 +1,4 @@
-//! Pages of a list of readings.
+//! ListPages of a list of readings.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::client::Client;
-use crate::pages::{NotThere, Pages};
+use crate::pages::{ListPages, NotThere};
 
 /// The maximum number of readings in a page.
 pub(super) const MAX_PAGE: usize = 10_000;
@@ -35,7 +35,7 @@ pub(super) fn time_of(row: &Row) -> anyhow::Result<Timestamp> {
 /// follow, and each request has a greater limit than the one before.
 pub(super) fn first(client: &Client, path: &str, count: usize) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
-    let mut pages = Pages::<Row>::of(client, path, count);
+    let mut pages = ListPages::<Row>::of(client, path, count);
     while rows.len() < count
         && let Some(page) = pages.next()
     {

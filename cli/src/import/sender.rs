@@ -11,8 +11,8 @@ use indicatif::ProgressBar;
 use serde::Deserialize;
 
 use super::write_units;
-use crate::client::{ATTEMPTS, Answer, Ask, Client, FieldError, Problem, wait};
-use crate::pace::Pace;
+use crate::client::{Answer, Ask, Client, FieldError, Problem, wait};
+use crate::pace::{ATTEMPTS, Pace};
 use history::reading::{HistoryReading, json};
 use history::refusals::Refusal;
 

@@ -10,7 +10,7 @@ use runtime::clock::{Clock as _, SystemClock};
 use super::args::ImportArgs;
 use super::beforehand::ensure_may_edit;
 use super::state::ImportState;
-use crate::at::{At, Unnamed};
+use crate::at::{SystemAt, Unnamed};
 use crate::client::Client;
 use crate::delete;
 use crate::output::{counted, print};
@@ -28,7 +28,7 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     );
 
     let url = url_of(args.at.url.as_deref(), &state)?.to_owned();
-    let at = At { url: Some(url.clone()), ..args.at.clone() };
+    let at = SystemAt { url: Some(url.clone()), ..args.at.clone() };
     at.work(Unnamed::Server, |client| {
         ensure_may_edit(client).context("nothing is taken back")?;
         if !args.yes {

@@ -10,17 +10,17 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow, bail, ensure};
 use chrono::TimeDelta;
 use domain::{Device, DeviceId, DeviceStay, Order, Stay, TimeRange, Timestamp, Zone};
-use dynamodb::DynamoStore;
+use dynamodb::{DynamoStore, ItemJson};
 use flate2::bufread::MultiGzDecoder;
 use futures_util::future::try_join_all;
 use indicatif::ProgressBar;
 use rollups::{Registered, SeenRooms, named_by_rollup};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use table::item::{self, Attribute, Item, Kind as _};
+use serde_json::value::to_raw_value;
+use table::item::{self, Kind as _};
 use table::{
-    Expected, ListDevices as _, ReadConditionsSchema as _, ReadRollupState as _, ReadRollups as _,
-    Session, StoredRollup,
+    Expected, ReadConditionsSchema as _, ReadRollupState as _, ReadRollups as _, Session,
+    StoredRollup,
 };
 
 use super::stays;
@@ -29,7 +29,7 @@ use history::text_lines::TextLines;
 
 use crate::import::open_bytes;
 use crate::output::{counted, print};
-use crate::patience::patiently;
+use crate::patience::{all_devices, patiently};
 use crate::progress;
 
 /// The time whose rollups of 15 minutes are read at once.
@@ -77,15 +77,14 @@ pub(crate) async fn export(
     for id in meant {
         for stay in stays::of_device(store, id, range).await? {
             let [of_device, _] = item::from_stay(&stay);
-            file.describe("Item", &serde_json::value::to_raw_value(&to_json(of_device))?)?;
+            file.describe("Item", &to_raw_value(&ItemJson(of_device))?)?;
             count.stays += 1;
         }
         let mut write = |rollups: Vec<StoredRollup>| {
             for mut rollup in rollups.into_iter().filter(|rollup| !rollup.is_expired(now)) {
                 // The file's target may have another schema, or no index.
                 rollup.indexed = None;
-                let json = serde_json::value::to_raw_value(&to_json(rollup.item()))?;
-                file.describe("Item", &json)?;
+                file.describe("Item", &to_raw_value(&ItemJson(rollup.item()))?)?;
                 count.rollups += 1;
             }
             bar.set_message(count.to_string());
@@ -209,11 +208,8 @@ fn is_of_other_zone(rollup: &StoredRollup, zone: Option<&str>) -> bool {
 }
 
 async fn devices(store: &DynamoStore) -> anyhow::Result<BTreeMap<DeviceId, Device>> {
-    let listing = patiently(async |invocation| store.all_devices(invocation).await).await?;
-    if let Some(unreadable) = listing.unreadable.first() {
-        bail!("a device of the registry cannot be read: {unreadable}");
-    }
-    Ok(listing.found.into_iter().map(|device| (device.id().clone(), device)).collect())
+    let devices = all_devices(store).await?;
+    Ok(devices.into_iter().map(|device| (device.id().clone(), device)).collect())
 }
 
 /// Returns the next rollup or stay of a file; `None` at the end.
@@ -244,12 +240,12 @@ fn open(path: &Path) -> anyhow::Result<(Box<dyn BufRead>, ProgressBar)> {
 #[serde(deny_unknown_fields)]
 struct Line {
     #[serde(rename = "Item")]
-    item: Map<String, Value>,
+    item: ItemJson,
 }
 
 fn parse(text: &[u8]) -> anyhow::Result<Saved> {
-    let line: Line = serde_json::from_slice(text).context("is not an item of rollups or stays")?;
-    let item = from_json(line.item)?;
+    let Line { item: ItemJson(item) } =
+        serde_json::from_slice(text).context("is not an item of rollups or stays")?;
     if let Ok(of) = item::read(item.clone()) {
         return Ok(Saved::Stay(of));
     }
@@ -260,42 +256,11 @@ fn parse(text: &[u8]) -> anyhow::Result<Saved> {
     Ok(Saved::Rollup(Box::new(rollup)))
 }
 
-/// Writes attributes as JSON in DynamoDB's form.
-fn to_json(item: Item) -> Value {
-    fn of(attribute: Attribute) -> Value {
-        match attribute {
-            Attribute::S(text) => json!({"S": text}),
-            Attribute::N(number) => json!({"N": number}),
-            Attribute::L(list) => json!({"L": list.into_iter().map(of).collect::<Vec<_>>()}),
-            Attribute::M(members) => json!({"M": to_json(members)}),
-            Attribute::Ss(texts) => json!({"SS": texts}),
-            Attribute::B(_) | Attribute::Bool(_) | Attribute::Other => Value::Null,
-        }
-    }
-    item.into_iter().map(|(name, it)| (name, of(it))).collect()
-}
-
-fn from_json(item: Map<String, Value>) -> anyhow::Result<Item> {
-    fn of(value: Value) -> anyhow::Result<Attribute> {
-        let Value::Object(typed) = value else { bail!("an attribute has no type") };
-        ensure!(typed.len() == 1, "an attribute has several types");
-        let (kind, value) = typed.into_iter().next().context("an attribute has no type")?;
-        Ok(match (kind.as_str(), value) {
-            ("S", Value::String(text)) => Attribute::S(text),
-            ("N", Value::String(number)) => Attribute::N(number.into()),
-            ("L", Value::Array(list)) => {
-                Attribute::L(list.into_iter().map(of).collect::<anyhow::Result<_>>()?)
-            }
-            ("M", Value::Object(members)) => Attribute::M(from_json(members)?),
-            _ => bail!("an attribute has the type {kind:?}, which no rollup has"),
-        })
-    }
-    item.into_iter().map(|(name, value)| Ok((name, of(value)?))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Read as _;
+
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -319,7 +284,7 @@ mod tests {
     fn a_line_is_the_item_and_back() {
         let Saved::Rollup(rollup) = parse(QUARTER.as_bytes()).unwrap() else { panic!("a rollup") };
         assert_eq!((rollup.version, rollup.settings), (3, 2));
-        assert_eq!(json!({"Item": to_json(rollup.item())}).to_string(), QUARTER);
+        assert_eq!(json!({"Item": ItemJson(rollup.item())}).to_string(), QUARTER);
         assert!(!is_of_other_zone(&rollup, Some("UTC")), "15 minutes are of no zone");
     }
 
@@ -342,7 +307,7 @@ mod tests {
         assert_eq!((of.device.as_str(), of.stay.room.as_str(), of.stay.until), ("d", "r", None));
         let item = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         let [written, _] = item::from_stay(&of);
-        assert_eq!(json!({"Item": to_json(written)}), item(&text));
+        assert_eq!(json!({"Item": ItemJson(written)}), item(&text));
     }
 
     #[test]
@@ -350,8 +315,8 @@ mod tests {
         for (text, why) in [
             ("{", "is not an item of rollups or stays"),
             (r#"{"device_id": "d"}"#, "is not an item of rollups or stays"),
-            (r#"{"Item": {"pk": 1}}"#, "no type"),
-            (r#"{"Item": {"pk": {"B": "AA=="}}}"#, "\"B\""),
+            (r#"{"Item": {"pk": 1}}"#, "expected an attribute's value"),
+            (r#"{"Item": {"pk": {"B": "AA=="}}}"#, "pk"),
             (r#"{"Item": {"pk": {"S": "d"}, "sk": {"S": "TS#2026-01-11T16:00:00.000Z"}}}"#, "TS#"),
         ] {
             let error = format!("{:#}", parse(text.as_bytes()).err().unwrap());

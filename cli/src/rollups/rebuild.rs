@@ -15,11 +15,10 @@ use serde::{Deserialize, Serialize};
 use table::{Expected, Indexing, Invocation, StoreError, StoreResult};
 
 use super::folds::{DayFolds, FoldedDays};
-use super::progress::Progress;
 use super::scope::Scope;
 use super::walk::{self, Day, Table, Walk};
 use super::zone_change;
-use crate::at::ProgressFile;
+use crate::kept_progress::{ProgressFile, RunScope};
 use crate::output::{counted, print};
 use crate::patience::patiently;
 
@@ -89,7 +88,7 @@ pub(super) async fn run(
     args: &Rebuild,
     store: &impl Table,
     bulk: Option<Bulk>,
-    progress: &ProgressFile,
+    run: &RunScope,
     clock: impl Clock,
 ) -> anyhow::Result<Rebuilt> {
     let (state, stored_zone) = walk::state(store).await?;
@@ -101,11 +100,10 @@ pub(super) async fn run(
     };
     // Another schema or another expiry also makes a rollup outdated, so it is folded again.
     let Rebuild { quarter_retention_days: quarters, day_retention_days: days, .. } = args;
-    let asked = format!("{} {schema} {quarters} {days}", zone.name());
+    let asked = args.scope.asked(&format!("{} {schema} {quarters} {days}", zone.name()));
     // Before the zone changes: if the progress cannot be saved, the command fails and changes nothing.
     let now = clock.now();
-    let mut progress =
-        Progress::<Rebuilt>::of("rollups rebuild", &args.scope, progress, &asked, now)?;
+    let mut progress = ProgressFile::<Rebuilt>::open("rollups rebuild", run, &asked, now)?;
     // Computed once, so that the same range is given up, checked and folded.
     let range = args.scope.range(progress.began()?, now)?;
     let walk = Walk::over(store, &args.scope, range, zone, now).await?;

@@ -1,9 +1,9 @@
 //! The options that choose a command's rollups, and those for continuing an interrupted command.
 
-use std::path::PathBuf;
-
 use anyhow::Context as _;
 use domain::{DeviceId, TimeRange, Timestamp};
+
+use crate::kept_progress::ProgressArgs;
 
 /// The rollups that are meant, and how an interrupted command continues.
 #[derive(Debug, clap::Args)]
@@ -17,19 +17,21 @@ pub(super) struct Scope {
     /// The end of the range; the 15 minutes around it are included
     #[arg(long, value_name = "TIMESTAMP", allow_hyphen_values = true)]
     pub(super) to: Option<String>,
-    /// The file that keeps the progress, instead of one in the data directory or, for a deployed table, in
-    /// the current directory
-    #[arg(long, value_name = "FILE")]
-    pub(super) state: Option<PathBuf>,
-    /// Start at the beginning even if the command was interrupted
-    #[arg(long)]
-    pub(super) again: bool,
+    #[command(flatten)]
+    pub(super) progress: ProgressArgs,
 }
 
 impl Scope {
     /// Returns whether the scope includes all rollups.
     pub(super) const fn is_everything(&self) -> bool {
         self.device.is_empty() && self.from.is_none() && self.to.is_none()
+    }
+
+    /// The options of a command as a text, with `more`. Relative times stay as they were written, because their instant
+    /// differs in each run.
+    pub(super) fn asked(&self, more: &str) -> String {
+        let Self { device, from, to, .. } = self;
+        format!("{device:?} {from:?} {to:?} {more}")
     }
 
     /// The range; it ends now by default. Relative times are counted from the start of the command's first run. Called

@@ -22,7 +22,7 @@ use table::{
 
 use super::rebuild::{self, Rebuild, Rebuilt};
 use super::verify::{self, Verify};
-use crate::at::ProgressFile;
+use crate::kept_progress::RunScope;
 use crate::rollups::{Action, Args};
 use crate::tests::parsed;
 
@@ -65,15 +65,17 @@ impl Bench {
         self.directory.path().join("progress")
     }
 
-    fn progress_file(&self) -> ProgressFile {
-        ProgressFile { path: self.progress(), table: "the bench".to_owned() }
+    fn run_scope(&self, scope: &super::scope::Scope) -> RunScope {
+        let (path, table) = (self.progress(), "the bench".to_owned());
+        RunScope { path, table, again: scope.progress.again }
     }
 
     async fn rebuild(&self, options: &[&str]) -> anyhow::Result<Rebuilt> {
         let options = [&["roomtide", "rebuild"], options].concat();
         let Action::Rebuild(args) = parsed::<Args>(options)?.action else { panic!("asked") };
         let args: Rebuild = args;
-        rebuild::run(&args, &self.store, None, &self.progress_file(), self.clock.clone()).await
+        let run = self.run_scope(&args.scope);
+        rebuild::run(&args, &self.store, None, &run, self.clock.clone()).await
     }
 
     /// Returns whether the rollups are what they should be.
@@ -89,7 +91,7 @@ impl Bench {
         let options = [&["roomtide", "verify", "--again-after", "0s"], options].concat();
         let Action::Verify(args) = parsed::<Args>(options).unwrap().action else { panic!("asked") };
         let args: Verify = args;
-        verify::run(&args, &self.store, &self.progress_file(), self.clock.clone()).await
+        verify::run(&args, &self.store, &self.run_scope(&args.scope), self.clock.clone()).await
     }
 
     async fn edit(&self, device: &str, metric: MetricPatch) {
@@ -380,7 +382,7 @@ async fn an_interrupted_rebuild_continues_where_it_stopped() {
             bench.write(device, &format!("2026-02-{day:02}T10:00:00Z"), "1").await;
         }
     }
-    let asked = r#"{"asked":"[] None None UTC 0 0 0 in the bench","under_way":["b",1770681600000],"found":{"quarters":29,"days":29,"kept":0}}"#;
+    let asked = r#"{"of":"rollups rebuild of the bench","began":1770681600000,"asked":"[] None None UTC 0 0 0 in the bench","under_way":["b",1770681600000],"found":{"quarters":29,"days":29,"kept":0}}"#;
     std::fs::write(bench.progress(), asked).unwrap();
     let rebuilt = bench.rebuild(&[]).await.unwrap();
     assert_eq!(rebuilt, Rebuilt { quarters: 40, days: 40, kept: 0 });
@@ -388,10 +390,9 @@ async fn an_interrupted_rebuild_continues_where_it_stopped() {
     assert!(bench.quarter("b", "2026-02-10T10:00:00Z").await.is_some());
     assert!(!bench.progress().exists());
 
-    // Without --again, too, where rollups were to expire at another time, or an earlier version noted another table.
+    // Without --again, too, where rollups were to expire at another time.
     for (progress, options) in [
         (asked.to_owned(), &["--again"][..]),
-        (asked.replace("the bench", "the table roomtide in us-east-1 at AWS"), &[]),
         (asked.to_owned(), &["--day-retention-days", "36500"]),
     ] {
         std::fs::write(bench.progress(), progress).unwrap();
@@ -409,7 +410,7 @@ async fn a_relative_time_is_counted_from_the_first_run_of_an_interrupted_rebuild
     }
     let began = at("2026-02-21T00:00:00Z").as_millis();
     let kept = format!(
-        r#"{{"asked":"[] Some(\"-10d\") None UTC 0 0 0 in the bench","began":{began},"under_way":["a",{began}],"found":{{"quarters":0,"days":0,"kept":0}}}}"#
+        r#"{{"of":"rollups rebuild of the bench","asked":"[] Some(\"-10d\") None UTC 0 0 0 in the bench","began":{began},"under_way":["a",{began}],"found":{{"quarters":0,"days":0,"kept":0}}}}"#
     );
     std::fs::write(bench.progress(), kept).unwrap();
     let rebuilt = bench.rebuild(&["--from", "-10d"]).await.unwrap();
@@ -422,7 +423,7 @@ async fn progress_of_another_table_or_command_is_named_and_kept() {
     bench.write("a", "2026-02-10T10:00:00Z", "1").await;
     let keep = |of: &str| {
         let kept = format!(
-            r#"{{"of":"{of}","asked":"x","under_way":["a",1],"found":{{"quarters":1,"days":1,"kept":0}}}}"#
+            r#"{{"of":"{of}","asked":"x","began":1,"under_way":["a",1],"found":{{"quarters":1,"days":1,"kept":0}}}}"#
         );
         std::fs::write(bench.progress(), &kept).unwrap();
         kept

@@ -18,12 +18,11 @@ use table::{RollupKey, RollupState, StoredRollup};
 
 use super::difference::{differences, shown};
 use super::folds::{DayFolds, FoldedDays};
-use super::progress::Progress;
 use super::scope::Scope;
 use super::walk::{self, Day, Table, Walk};
-use crate::at::ProgressFile;
+use crate::kept_progress::{ProgressFile, RunScope};
 use crate::output::{counted, print};
-use crate::patience::patiently;
+use crate::patience::{all_devices, patiently};
 
 /// The command line of `roomtide rollups verify`.
 #[derive(Debug, clap::Args)]
@@ -82,12 +81,13 @@ struct Visit {
 pub(super) async fn run(
     args: &Verify,
     store: &impl Table,
-    progress: &ProgressFile,
+    run: &RunScope,
     clock: impl Clock,
 ) -> anyhow::Result<ExitCode> {
     let (state, zone) = walk::state(store).await?;
-    let (asked, now) = (zone.name(), clock.now());
-    let mut progress = Progress::<Found>::of("rollups verify", &args.scope, progress, asked, now)?;
+    let now = clock.now();
+    let asked = args.scope.asked(zone.name());
+    let mut progress = ProgressFile::<Found>::open("rollups verify", run, &asked, now)?;
     let range = args.scope.range(progress.began()?, now)?;
     let mut walk = Walk::over(store, &args.scope, range, zone, now).await?;
     if progress.continues() {
@@ -149,9 +149,8 @@ async fn look_again<S: Table>(
     tokio::time::sleep(wait).await;
 
     let store = walk.store;
-    let listing = patiently(async |invocation| store.all_devices(invocation).await).await?;
     let (state, zone) = walk::state(store).await?;
-    (walk.devices, walk.zone) = (listing.found, zone);
+    (walk.devices, walk.zone) = (all_devices(store).await?, zone);
     let comparison = Comparison::new(walk, state, clock).await?;
     for device in &walk.devices {
         let of_device = suspects.iter().filter(|key| key.device == *device.id());

@@ -1,6 +1,6 @@
 //! Visits the days of devices, and skips times without readings and rollups. Changes nothing itself.
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use chrono::TimeDelta;
 use domain::{Bucket, Device, DeviceId, LocalDate, Order, QuarterHour, TimeRange, Timestamp, Zone};
 use rollups::{Store, is_closing, newest_sealable_edge, part_of_day};
@@ -13,9 +13,9 @@ use table::{
     StoredRollup,
 };
 
-use super::progress::Progress;
 use super::scope::Scope;
-use crate::patience::patiently;
+use crate::kept_progress::ProgressFile;
+use crate::patience::{all_devices, patiently};
 use crate::progress;
 
 /// The ports of the table that the commands use.
@@ -99,12 +99,7 @@ impl<'a, S: Table> Walk<'a, S> {
         let end = QuarterHour::of(asked.last()).end().min(newest);
         let range = TimeRange::new(QuarterHour::of(asked.from()).start(), end)
             .context("the range has no 15 minutes that are over")?;
-        let listing = patiently(async |invocation| store.all_devices(invocation).await).await?;
-        if let Some(unreadable) = listing.unreadable.first() {
-            bail!("a device of the registry cannot be read: {unreadable}");
-        }
-        let mut devices = listing.found;
-        devices.sort_by(|a, b| a.id().cmp(b.id()));
+        let mut devices = all_devices(store).await?;
         for id in &scope.device {
             ensure!(devices.iter().any(|device| device.id() == id), "there is no device {id}");
         }
@@ -119,7 +114,7 @@ impl<'a, S: Table> Walk<'a, S> {
     /// `visit` gets some successive days, and returns `None` if they are empty; `add` collects any other result.
     pub(super) async fn visit<T, V>(
         &self,
-        progress: &mut Progress<T>,
+        progress: &mut ProgressFile<T>,
         visit: impl AsyncFn(&Device, &[Day]) -> anyhow::Result<Option<V>>,
         add: impl Fn(&mut T, V) -> String,
     ) -> anyhow::Result<()>

@@ -1,9 +1,11 @@
 //! Sources as a JSON file. Not TOML, which has no null, with which a source leaves a device out. Holds no secret unless
 //! a person writes one into it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::settings_file;
@@ -33,26 +35,20 @@ pub(super) fn text(rows: &[Value]) -> anyhow::Result<String> {
 /// Reads the sources of a file, by id.
 pub(super) fn read(path: &Path) -> anyhow::Result<Vec<(String, Map<String, Value>)>> {
     let name = path.display();
-    sources(settings_file::json(path)?).with_context(|| format!("{name}"))
+    sources(&settings_file::content(path)?).with_context(|| format!("{name}"))
 }
 
-fn sources(file: Value) -> anyhow::Result<Vec<(String, Map<String, Value>)>> {
-    let Value::Object(mut file) = file else { bail!("must be an object") };
-    let Some(Value::Object(sources)) = file.remove(SOURCES) else {
-        bail!("{SOURCES} must be an object, with a source by its id");
-    };
-    if let Some(other) = file.keys().next() {
-        bail!("{other} is not known; expected {SOURCES}");
-    }
+/// The members of a file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SourcesFile {
+    sources: BTreeMap<String, Map<String, Value>>,
+}
 
-    let mut read = Vec::new();
-    for (id, members) in sources {
-        match members {
-            Value::Object(members) => read.push((id, members)),
-            _ => bail!("{SOURCES}.{id} must be an object"),
-        }
-    }
-    Ok(read)
+fn sources(text: &str) -> anyhow::Result<Vec<(String, Map<String, Value>)>> {
+    let SourcesFile { sources } = serde_json::from_str(text)
+        .context("expected an object with the member sources, which has a source by its id")?;
+    Ok(sources.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -67,13 +63,14 @@ mod tests {
             json!({"id": "w", "kind": "weather", "on": false, "every": "2h",
                 "secrets": [], "credit": "c", "latitude": "52.5"}),
         ];
-        let file: Value = serde_json::from_str(&text(&rows).unwrap()).unwrap();
+        let text = text(&rows).unwrap();
+        let file: Value = serde_json::from_str(&text).unwrap();
         let expected = json!({"sources": {
             "remo": {"kind": "remo", "on": true, "secrets": ["token"], "rooms": {"b2": null}},
             "w": {"kind": "weather", "on": false, "every": "2h", "secrets": [], "latitude": "52.5"},
         }});
         assert_eq!(file, expected);
-        let read = sources(file).unwrap().into_iter();
+        let read = sources(&text).unwrap().into_iter();
         assert_eq!(read.map(|(id, _)| id).collect::<Vec<_>>(), ["remo", "w"]);
     }
 
@@ -87,12 +84,13 @@ mod tests {
     #[test]
     fn what_is_no_file_of_sources_is_refused() {
         for (file, why) in [
-            (json!([]), "must be an object"),
-            (json!({"kind": "remo"}), "sources must be an object, with a source by its id"),
-            (json!({"sources": {"a": 5}}), "sources.a must be an object"),
-            (json!({"sources": {}, "rules": {}}), "rules is not known; expected sources"),
+            (json!([]), "expected an object with the member sources"),
+            (json!({"kind": "remo"}), "unknown field `kind`, expected `sources`"),
+            (json!({"sources": {"a": 5}}), "expected a map"),
+            (json!({"sources": {}, "rules": {}}), "unknown field `rules`, expected `sources`"),
         ] {
-            assert_eq!(sources(file).unwrap_err().to_string(), why);
+            let error = format!("{:#}", sources(&file.to_string()).unwrap_err());
+            assert!(error.contains(why), "{error}");
         }
     }
 }

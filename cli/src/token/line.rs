@@ -1,9 +1,9 @@
 //! A new token as a line of JSON, with the item that another program stores. Opens no table.
 
 use domain::Token;
+use dynamodb::ItemJson;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
-use table::item::{Attribute, Kind as _};
+use table::item::Kind as _;
 
 /// A token, for a program that stores it. The script `deploy` reads the members in this order.
 #[derive(Serialize)]
@@ -11,34 +11,21 @@ struct Line<'a> {
     scope: &'a str,
     token: &'a str,
     /// The item for `PutItem`. It contains only the token's hash.
-    item: Map<String, Value>,
+    item: ItemJson,
 }
 
 /// A token as a line of JSON.
 pub(super) fn line((token, secret): &(Token, String)) -> String {
-    let scope = token.scope.name();
-    let item = token.item().into_iter().map(|(name, value)| (name, dynamodb_json(&value)));
-    serde_json::to_string(&Line { scope, token: secret, item: item.collect() })
-        .expect("texts are always JSON")
-}
-
-/// An attribute in the JSON of DynamoDB's API.
-///
-/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_AttributeValue.html>
-fn dynamodb_json(attribute: &Attribute) -> Value {
-    match attribute {
-        Attribute::S(text) => json!({"S": text}),
-        Attribute::N(number) => json!({"N": number}),
-        Attribute::L(list) => json!({"L": list.iter().map(dynamodb_json).collect::<Vec<_>>()}),
-        other => unreachable!("no item of a token has {other:?}"),
-    }
+    let line = Line { scope: token.scope.name(), token: secret, item: ItemJson(token.item()) };
+    serde_json::to_string(&line).expect("texts are always JSON")
 }
 
 #[cfg(test)]
 mod tests {
     use domain::given::{at_millis, label};
     use domain::{Scope, TokenHash};
-    use table::item::{Decode as _, Item};
+    use serde_json::Value;
+    use table::item::Decode as _;
 
     use super::*;
 
@@ -62,10 +49,7 @@ mod tests {
             assert!(text.starts_with(&begin), "{text}");
             let line: Value = serde_json::from_str(&text).unwrap();
             assert!(!line["item"].to_string().contains("rt_secret"), "{text}");
-            let attribute = |(name, it): (&String, &Value)| {
-                (name.clone(), Attribute::S(it["S"].as_str().expect("a string").to_owned()))
-            };
-            let item: Item = line["item"].as_object().unwrap().iter().map(attribute).collect();
+            let ItemJson(item) = serde_json::from_value(line["item"].clone()).unwrap();
             assert_eq!(Token::decode(item).unwrap(), new.0);
         }
     }

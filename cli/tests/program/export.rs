@@ -316,7 +316,6 @@ fn a_full_disk_ends_an_export_with_the_file_s_name_and_leaves_nothing() {
         ("a.csv", &[], "cannot write a temporary file of all rows"),
         ("a.parquet", &[], "cannot write "),
         ("a.parquet", &room, "cannot write a temporary file of all rows"),
-        ("", &["--format", "parquet"], "cannot write "),
     ] {
         let mut command = Command::new("sh");
         command.args(["-c", limit, "sh", PROGRAM, "export", "--url", &server.url]);

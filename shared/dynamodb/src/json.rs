@@ -13,26 +13,33 @@ use smol_str::SmolStr;
 
 use table::item::{Attribute, Item};
 
-/// A map of attributes, such as an item.
-pub(super) struct Map(pub(super) Item);
+/// An item, or another map of attributes, as JSON of `DynamoDB`'s API.
+#[derive(Debug)]
+pub struct ItemJson(pub Item);
 
-impl<'de> Deserialize<'de> for Map {
+impl Serialize for ItemJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Members(&self.0).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ItemJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct MapEntries;
 
         impl<'de> Visitor<'de> for MapEntries {
-            type Value = Map;
+            type Value = ItemJson;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a map of attributes")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Map, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ItemJson, A::Error> {
                 let mut item = Item::new();
                 while let Some((name, Value(value))) = map.next_entry()? {
                     item.insert(name, value);
                 }
-                Ok(Map(item))
+                Ok(ItemJson(item))
             }
         }
 
@@ -98,7 +105,7 @@ impl<'de> DeserializeSeed<'de> for AttributeType {
                 let values = Vec::<Value>::deserialize(deserializer)?;
                 Attribute::L(values.into_iter().map(|Value(value)| value).collect())
             }
-            Self::M => Attribute::M(Map::deserialize(deserializer)?.0),
+            Self::M => Attribute::M(ItemJson::deserialize(deserializer)?.0),
             Self::Ss => Attribute::Ss(Vec::deserialize(deserializer)?),
             Self::Bool => Attribute::Bool(bool::deserialize(deserializer)?),
             Self::Other => {

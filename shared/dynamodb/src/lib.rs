@@ -22,6 +22,7 @@ use aws_sdk_dynamodb::Client;
 
 use aws::StoreConfig;
 pub use expression::{BETWEEN, BETWEEN_NAMES};
+pub use json::ItemJson;
 use table::layout::Layout;
 
 /// The table on `DynamoDB`, or on anything that speaks its protocol.

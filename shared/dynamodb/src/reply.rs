@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::json::{Map, Value};
+use crate::json::{ItemJson, Value};
 use table::db::{Each, RefusedWrites};
 use table::item::{Attribute, Item};
 use table::{ItemKey, StoreError, StoreResult};
@@ -17,7 +17,7 @@ use table::{ItemKey, StoreError, StoreResult};
 #[serde(rename_all = "PascalCase", default)]
 pub(super) struct Reply {
     #[serde(alias = "Attributes")]
-    item: Option<Map>,
+    item: Option<ItemJson>,
     consumed_capacity: Option<ConsumedCapacity>,
     /// Why a transaction was cancelled: one reason for each write.
     pub(super) cancellation_reasons: Vec<Reason>,
@@ -33,7 +33,7 @@ pub(super) struct Reply {
 pub(super) struct Reason {
     #[serde(default)]
     pub(super) code: String,
-    item: Option<Map>,
+    item: Option<ItemJson>,
 }
 
 #[derive(Deserialize)]
@@ -45,7 +45,7 @@ struct UnprocessedPut {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct UnprocessedItem {
-    item: Map,
+    item: ItemJson,
 }
 
 #[derive(Deserialize)]
@@ -78,7 +78,7 @@ impl Reply {
     }
 
     pub(super) fn into_item(self) -> Option<Item> {
-        self.item.map(|Map(item)| item)
+        self.item.map(|ItemJson(item)| item)
     }
 
     /// The keys of the puts that were not processed.
@@ -103,7 +103,7 @@ impl Reason {
 /// The writes whose conditions failed.
 pub(super) fn refused(reasons: Vec<Reason>) -> RefusedWrites {
     let refused = reasons.into_iter().enumerate().filter(|(_, reason)| reason.is_refusal());
-    refused.map(|(position, reason)| (position, reason.item.map(|Map(item)| item))).collect()
+    refused.map(|(position, reason)| (position, reason.item.map(|ItemJson(item)| item))).collect()
 }
 
 /// An answer with many items, without the items.
@@ -167,7 +167,7 @@ impl<'de> Visitor<'de> for Page<'_> {
             match member.as_str() {
                 "Items" | "Responses" => map.next_value_seed(ManyItems(&mut *self.0))?,
                 "LastEvaluatedKey" => {
-                    page.last_key = map.next_value::<Option<Map>>()?.map(|Map(key)| key);
+                    page.last_key = map.next_value::<Option<ItemJson>>()?.map(|ItemJson(key)| key);
                 }
                 "UnprocessedKeys" => page.unprocessed = unprocessed(map.next_value()?),
                 "ConsumedCapacity" => page.units = units(map.next_value::<Option<_>>()?.as_ref()),
@@ -181,12 +181,12 @@ impl<'de> Visitor<'de> for Page<'_> {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct UnprocessedKeys {
-    keys: Vec<Map>,
+    keys: Vec<ItemJson>,
 }
 
 fn unprocessed(tables: Option<HashMap<String, UnprocessedKeys>>) -> Vec<ItemKey> {
     let keys = tables.into_iter().flatten().flat_map(|(_, table)| table.keys);
-    keys.map(|Map(key)| ItemKey::of_item(&key)).collect()
+    keys.map(|ItemJson(key)| ItemKey::of_item(&key)).collect()
 }
 
 /// Hands out each item of an answer. The answer has one list of items, or one for each table.

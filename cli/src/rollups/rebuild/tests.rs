@@ -138,7 +138,8 @@ impl House {
         let words = ["roomtide", "rebuild", "--time-zone", zone.name()];
         let Action::Rebuild(args) = parsed::<Args>(words).unwrap().action else { panic!("asked") };
         let path = self.directory.path().join("progress");
-        let progress = ProgressFile { path, table: "the bench".to_owned() };
+        let progress =
+            RunScope { path, table: "the bench".to_owned(), again: args.scope.progress.again };
         let rebuilt =
             Box::pin(run(&args, &self.store, bulk, &progress, SystemClock)).await.unwrap();
         let found = self.rollups().await;
