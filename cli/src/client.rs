@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,10 +63,11 @@ impl Client {
     /// Makes a client of the server at `url`.
     pub(crate) fn new(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
         if !(url.starts_with("http://") || url.starts_with("https://")) {
-            bail!("--url {url:?}: expected an address that begins with http:// or https://");
+            // Without a scheme, a user name and password are not told from the rest.
+            bail!("--url: expected an address that begins with http:// or https://");
         }
         Ok(Self {
-            agent: agent(MAX_REQUEST * 2),
+            agent: agent(url, MAX_REQUEST * 2),
             here: None,
             address: url.trim_end_matches('/').to_owned(),
             url: without_login(url.trim_end_matches('/')),
@@ -81,7 +83,7 @@ impl Client {
 
     /// Makes a client for a person who waits for each answer: a single attempt of at most half a minute.
     pub(crate) fn that_asks_once(self) -> Self {
-        Self { agent: agent(MAX_REQUEST), attempts: 1, ..self }
+        Self { agent: agent(&self.address, MAX_REQUEST), attempts: 1, ..self }
     }
 
     /// Makes a client of data that this process has open.
@@ -287,14 +289,27 @@ impl Client {
     }
 }
 
-/// Makes an HTTP agent with this time limit. Any status is an answer, and redirects are not followed.
-fn agent(time: Duration) -> ureq::Agent {
+/// Makes an HTTP agent of an address, with this time limit. Any status is an answer, and redirects are not followed.
+fn agent(url: &str, time: Duration) -> ureq::Agent {
     let config = ureq::Agent::config_builder()
+        .proxy(proxy_to(url))
         .timeout_global(Some(time))
         .http_status_as_error(false)
         .max_redirects(0)
         .build();
     config.into()
+}
+
+/// The proxy to an address, as the environment names it. Requests to this machine take none: at the proxy, the same
+/// address means the proxy's machine.
+pub(crate) fn proxy_to(url: &str) -> Option<ureq::Proxy> {
+    let uri: http::Uri = url.parse().unwrap_or_default();
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    let is_local = |address: IpAddr| address.is_loopback() || address.is_unspecified();
+    if host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_local) {
+        return None;
+    }
+    ureq::Proxy::try_from_env()
 }
 
 /// The answer of a server, and whether it is a redirect.

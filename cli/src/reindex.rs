@@ -16,7 +16,8 @@ use crate::interrupted::Interrupted;
 use crate::output::{counted, print};
 use crate::patience::patiently;
 use crate::place::{Place, ProgressFile};
-use crate::{progress, progress_file};
+use crate::progress;
+use crate::progress_file::{self, HeldProgress};
 
 /// The command line of `roomtide reindex`.
 #[derive(Debug, clap::Args)]
@@ -83,6 +84,7 @@ async fn reindex(
     now: Timestamp,
 ) -> anyhow::Result<String> {
     progress_file::ensure_ours::<Progress>(file)?;
+    let _lock = HeldProgress::take(file)?;
     let read = || -> Option<Progress> { serde_json::from_slice(&fs::read(file).ok()?).ok() };
     let earlier = (!again).then(read).flatten().filter(|earlier| !earlier.table.is_empty());
     let kept = earlier.as_ref().map(|earlier| format!("reindex of {}", earlier.table));
@@ -176,6 +178,9 @@ mod tests {
         let path = directory.path().join("reindex");
         let file = ProgressFile { path: path.clone(), table: "this one".to_owned() };
         let run = async |again| reindex(&store, &file, again, Timestamp::MIN).await;
+        let held = HeldProgress::take(&path).unwrap();
+        assert!(run(false).await.unwrap_err().to_string().contains("under way"));
+        drop(held);
 
         let interrupt = |table: &str| {
             let (run, table) = ("7".to_owned(), table.to_owned());

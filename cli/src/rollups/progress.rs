@@ -10,12 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use super::scope::Scope;
 use crate::place::ProgressFile;
-use crate::progress_file;
+use crate::progress_file::{self, HeldProgress};
 
 /// The progress of a walk, with its findings so far.
 #[derive(Debug)]
 pub(super) struct Progress<T> {
     path: PathBuf,
+    /// Keeps other commands from the file.
+    _lock: HeldProgress,
     state: State<T>,
 }
 
@@ -49,6 +51,7 @@ impl<T: Default + Serialize + DeserializeOwned> Progress<T> {
     ) -> anyhow::Result<Self> {
         let ProgressFile { path, table } = file;
         progress_file::ensure_ours::<State<IgnoredAny>>(path)?;
+        let lock = HeldProgress::take(path)?;
         let kept = if scope.again { Vec::new() } else { fs::read(path).unwrap_or_default() };
 
         let of = format!("{command} of {table}");
@@ -65,7 +68,7 @@ impl<T: Default + Serialize + DeserializeOwned> Progress<T> {
         let state = earlier.unwrap_or(new);
         let began = state.began.unwrap_or(now.as_millis());
         let state = State { of: Some(of), began: Some(began), ..state };
-        Ok(Self { path: path.clone(), state })
+        Ok(Self { path: path.clone(), _lock: lock, state })
     }
 
     /// Returns the time up to which a device is done; `None` if the walk has not reached it. Devices are visited in the
