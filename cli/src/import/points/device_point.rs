@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::line_reader::LineReader;
 use crate::import::sort::Sortable;
-use crate::import::sources::{Point, Way};
+use crate::import::sources::{Notes, Point, Way};
 use crate::moment::MILLISECOND;
 
 /// The maximum number of series whose device is remembered.
@@ -24,12 +24,15 @@ pub(in crate::import) struct DevicePoint {
 /// Finds the devices of points. A device is remembered by its series, because finding it means to decode a line.
 pub(in crate::import) struct DevicesOfSeries {
     reader: LineReader,
+    notes: Notes,
     remembered: HashMap<(String, Way), String>,
+    /// By device, a series that the map makes it, and one that is it by itself.
+    sources: HashMap<String, [Option<String>; 2]>,
 }
 
 impl DevicesOfSeries {
-    pub(in crate::import) fn new(reader: LineReader) -> Self {
-        Self { reader, remembered: HashMap::new() }
+    pub(in crate::import) fn new(reader: LineReader, notes: Notes) -> Self {
+        Self { reader, notes, remembered: HashMap::new(), sources: HashMap::new() }
     }
 
     /// Returns a point with its device.
@@ -40,11 +43,27 @@ impl DevicesOfSeries {
         }
 
         let device = self.device_of(&series).unwrap_or_else(|| point.owner().to_owned());
+        self.say_if_united(&device, &series);
         if self.remembered.len() == MAX_SERIES {
             self.remembered.clear();
         }
         self.remembered.insert(series, device.clone());
         DevicePoint { device, point }
+    }
+
+    /// Says once that a device has a series by the map and another one by itself: of their equal metrics one wins.
+    fn say_if_united(&mut self, device: &str, (series, way): &(String, Way)) {
+        let sources = self.sources.entry(device.to_owned()).or_default();
+        let source = &mut sources[usize::from(*way != Way::Device)];
+        if source.is_some() {
+            return;
+        }
+        *source = Some(series.clone());
+        if let [Some(by_map), Some(by_itself)] = sources {
+            self.notes.say(format!(
+                "map          {device} is {by_map} by the map and {by_itself} by itself: they become one device"
+            ));
+        }
     }
 
     /// Returns the device of a line with the field `value`. Other fields of the series may belong to a part of this
@@ -79,7 +98,9 @@ mod tests {
     #[test]
     fn all_points_of_series_that_are_one_device_here_have_the_same_device() {
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        let mut devices = DevicesOfSeries::new(LineReader { now, rules: LineRules::default() });
+        let notes = Notes::default();
+        let reader = LineReader { now, rules: LineRules::default() };
+        let mut devices = DevicesOfSeries::new(reader, notes.clone());
         let mut device = |measurement: &str, tags: &str, field: &str, way| {
             let fields = vec![(field.to_owned(), "\"text\"".to_owned())];
             let (measurement, tags) = (measurement.to_owned(), tags.to_owned());
@@ -93,5 +114,11 @@ mod tests {
         let chosen = chosen.map(|tags| device("m", tags, "v", Way::Device));
         assert_eq!(chosen[0], chosen[1]);
         assert_eq!(device("m", "zone=", "v", Way::Plain), "zone=", "which the server refuses");
+        assert_eq!(notes.to_string(), "");
+        assert_eq!(device("m", "host=d", "v", Way::Plain), chosen[0]);
+        assert_eq!(device("n", "host=d", "v", Way::Plain), chosen[0]);
+        let expected = "d is m,host=a,roomtide_device=d by the map and m,host=d by itself";
+        assert!(notes.to_string().contains(expected), "{notes}");
+        assert_eq!(notes.to_string().matches("by the map").count(), 1, "{notes}");
     }
 }
