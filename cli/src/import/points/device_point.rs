@@ -26,8 +26,16 @@ pub(in crate::import) struct DevicesOfSeries {
     reader: LineReader,
     notes: Notes,
     remembered: HashMap<(String, Way), String>,
-    /// By device, a series that the map makes it, and one that is it by itself.
-    sources: HashMap<String, [Option<String>; 2]>,
+    sources: HashMap<String, SourcesOfDevice>,
+}
+
+/// The first series of a device.
+#[derive(Debug, Default)]
+struct SourcesOfDevice {
+    /// The first series that the map gives to the device.
+    mapped: Option<String>,
+    /// The first series whose tags name the device.
+    tagged: Option<String>,
 }
 
 impl DevicesOfSeries {
@@ -51,17 +59,18 @@ impl DevicesOfSeries {
         DevicePoint { device, point }
     }
 
-    /// Says once that a device has a series by the map and another one by itself: of their equal metrics one wins.
+    /// Says once that a device has a series by the map and another by its tags. Of equal metrics the last value wins.
     fn say_if_united(&mut self, device: &str, (series, way): &(String, Way)) {
         let sources = self.sources.entry(device.to_owned()).or_default();
-        let source = &mut sources[usize::from(*way != Way::Device)];
+        let source = if *way == Way::Device { &mut sources.mapped } else { &mut sources.tagged };
         if source.is_some() {
             return;
         }
         *source = Some(series.clone());
-        if let [Some(by_map), Some(by_itself)] = sources {
+
+        if let SourcesOfDevice { mapped: Some(mapped), tagged: Some(tagged) } = sources {
             self.notes.say(format!(
-                "map          {device} is {by_map} by the map and {by_itself} by itself: they become one device"
+                "map          {device} is {mapped} by the map and {tagged} by its tags: the two become one device"
             ));
         }
     }
@@ -117,7 +126,7 @@ mod tests {
         assert_eq!(notes.to_string(), "");
         assert_eq!(device("m", "host=d", "v", Way::Plain), chosen[0]);
         assert_eq!(device("n", "host=d", "v", Way::Plain), chosen[0]);
-        let expected = "d is m,host=a,roomtide_device=d by the map and m,host=d by itself";
+        let expected = "d is m,host=a,roomtide_device=d by the map and m,host=d by its tags";
         assert!(notes.to_string().contains(expected), "{notes}");
         assert_eq!(notes.to_string().matches("by the map").count(), 1, "{notes}");
     }
