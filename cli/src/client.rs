@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 
 pub(crate) use history::address::READY;
-use history::address::{redirection, says_roomtide, split_login};
+use history::address::{proxy_to, redirection, says_roomtide, split_login};
 
 pub(crate) use crate::ask::{Answer, Ask, FieldError, Problem};
 use crate::here::Here;
@@ -95,12 +95,13 @@ impl Client {
     /// Makes a client of the server at `url`.
     pub(crate) fn new(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
         if !(url.starts_with("http://") || url.starts_with("https://")) {
-            bail!("--url {url:?}: expected an address that begins with http:// or https://");
+            // Without a scheme, a user name and password are not told from the rest.
+            bail!("--url: expected an address that begins with http:// or https://");
         }
         let address = url.trim_end_matches('/').to_owned();
         let url = without_login(&address);
         let server = Server {
-            agent: agent(MAX_REQUEST * 2),
+            agent: agent(&address, MAX_REQUEST * 2),
             address,
             authorization: token.map(|token| format!("Bearer {token}")),
             reached: AtomicBool::new(false),
@@ -154,7 +155,7 @@ impl Client {
     /// Makes a client for a person who waits for each answer: a single attempt of at most half a minute.
     pub(crate) fn that_asks_once(mut self) -> Self {
         if let To::Server(server) = &mut self.to {
-            server.agent = agent(MAX_REQUEST);
+            server.agent = agent(&server.address, MAX_REQUEST);
         }
         Self { attempts: 1, ..self }
     }
@@ -430,9 +431,10 @@ fn in_process(
     Ok(Answer::of(&parts, String::from_utf8(body)?))
 }
 
-/// Makes an HTTP agent with this time limit. Any status is an answer, and redirects are not followed.
-fn agent(time: Duration) -> ureq::Agent {
+/// Makes an HTTP agent of an address, with this time limit. Any status is an answer, and redirects are not followed.
+fn agent(url: &str, time: Duration) -> ureq::Agent {
     let config = ureq::Agent::config_builder()
+        .proxy(proxy_to(url))
         .timeout_global(Some(time))
         .http_status_as_error(false)
         .max_redirects(0)

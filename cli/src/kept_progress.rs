@@ -10,7 +10,7 @@ use domain::{DeviceId, Timestamp};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
-use crate::progress_file;
+use crate::progress_file::{self, HeldProgress};
 
 /// The options of a command that continues where it was interrupted.
 #[derive(Debug, clap::Args)]
@@ -37,6 +37,8 @@ pub(crate) struct RunScope {
 #[derive(Debug)]
 pub(crate) struct ProgressFile<T> {
     path: PathBuf,
+    /// Keeps other commands from the file.
+    _lock: HeldProgress,
     state: State<T>,
 }
 
@@ -64,6 +66,7 @@ impl<T: Default + Serialize + DeserializeOwned> ProgressFile<T> {
     ) -> anyhow::Result<Self> {
         let RunScope { path, table, again } = scope;
         progress_file::ensure_ours::<State<IgnoredAny>>(path)?;
+        let lock = HeldProgress::take(path)?;
         let kept = if *again { Vec::new() } else { fs::read(path).unwrap_or_default() };
 
         let of = format!("{command} of {table}");
@@ -78,7 +81,7 @@ impl<T: Default + Serialize + DeserializeOwned> ProgressFile<T> {
             let (began, under_way, found) = (now.as_millis(), None, T::default());
             State { of, asked, began, under_way, found }
         });
-        Ok(Self { path: path.clone(), state })
+        Ok(Self { path: path.clone(), _lock: lock, state })
     }
 
     /// Returns the time up to which a device is done; `None` if the command has not reached it. Devices are visited in

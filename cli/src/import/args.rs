@@ -88,7 +88,12 @@ pub(crate) struct ImportArgs {
     pub(super) state: Option<PathBuf>,
     /// Take an import back: FILE is its report, or its progress if it stopped. Deletes what it stored, and the devices
     /// and rooms that were new and have nothing else. The server is that of the import, unless --url names it
-    #[arg(long, conflicts_with_all = ["data_dir", "dry_run", "rollups", "again", "state", "merge", "format"])]
+    #[arg(long, conflicts_with_all = [
+        "data_dir", "table", "dry_run", "rollups", "merge", "again", "state", "pace", "thin_before", "round", "format",
+        "timestamp", "timestamp_format", "time_zone", "interval", "decimal_comma", "device", "device_id", "room", "metric",
+        "map", "from", "to", "only", "except", "database", "source_token", "storage", "precision", "device_tags", "room_tag",
+        "prefix",
+    ])]
     pub(super) take_back: bool,
     /// Take back without a question
     #[arg(long, requires = "take_back")]
@@ -359,16 +364,21 @@ mod tests {
     use crate::tests::parsed;
 
     #[test]
-    fn rollups_are_restored_with_no_option_that_would_do_nothing() {
+    fn no_option_is_ignored_that_does_not_fit() {
         let mut command = ImportArgs::augment_args(clap::Command::new("import"));
         command.build();
         let of = |id: &str| command.get_arguments().find(|it| it.get_id() == id).unwrap();
-        let refused = command.get_arg_conflicts_with(of("rollups"));
-        let fitting = ["file", "rollups", "data_dir", "table", "help"];
-        for argument in command.get_arguments() {
-            let is_refused = refused.iter().any(|it| it.get_id() == argument.get_id());
-            let fits = fitting.contains(&argument.get_id().as_str());
-            assert_ne!(is_refused, fits, "{}", argument.get_id());
+        for (option, fitting) in [
+            ("rollups", ["data_dir", "table"].as_slice()),
+            ("take_back", ["url", "token", "yes"].as_slice()),
+        ] {
+            let refused = command.get_arg_conflicts_with(of(option));
+            for argument in command.get_arguments() {
+                let id = argument.get_id().as_str();
+                let is_refused = refused.iter().any(|it| it.get_id() == id);
+                let fits = fitting.contains(&id) || ["file", "help", option].contains(&id);
+                assert_ne!(is_refused, fits, "{option} {id}");
+            }
         }
     }
 

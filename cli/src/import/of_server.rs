@@ -137,8 +137,9 @@ mod tests {
             "/ready" => Reply::of(200, r#"{"status": "ready", "up": "0s"}"#),
             _ if request.method == "GET" => Reply::of(404, "{}"),
             _ => {
+                let reply = Reply::stored(&request);
                 seen.lock().unwrap().push(request.body);
-                Reply::of(201, r#"{"accepted": 1}"#)
+                reply
             }
         })
     }

@@ -396,7 +396,7 @@ impl Wanted {
         reader: LineReader,
     ) -> impl Iterator<Item = anyhow::Result<DevicePoint>> {
         let has_units = !units.is_empty();
-        let mut devices = DevicesOfSeries::new(reader);
+        let mut devices = DevicesOfSeries::new(reader, notes.clone());
         points.filter_map(move |point| {
             let point = point.and_then(|mut point| {
                 self.map.meet(&point);

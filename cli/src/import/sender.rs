@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use api::ABOUT;
 use indicatif::ProgressBar;
 use serde::Deserialize;
@@ -44,13 +44,31 @@ struct Sent<'a> {
 /// The server's answer for readings that it stored.
 #[derive(Debug, Deserialize)]
 struct Receipt {
-    #[serde(rename = "accepted")]
-    _accepted: u64,
+    accepted: usize,
+    #[serde(default)]
+    accepted_before: usize,
     #[serde(default)]
     rejected: Vec<FieldError>,
     /// The indices of refused readings whose reasons did not fit into the answer.
     #[serde(default)]
     more_rejected: Vec<usize>,
+}
+
+impl Receipt {
+    /// Fails unless each reading is accepted or refused: a token that may only write reads nothing back.
+    fn ensure_about_all(&self, sent: usize) -> anyhow::Result<()> {
+        let Self { accepted, accepted_before, rejected, more_rejected } = self;
+        let named = rejected.iter().filter_map(|error| error.index);
+        let refused: BTreeSet<usize> = named.chain(more_rejected.iter().copied()).collect();
+        let told = accepted.saturating_add(*accepted_before).saturating_add(refused.len());
+        ensure!(
+            told == sent,
+            "of {sent} readings the server accepts {} and refuses {}, and says nothing of the rest",
+            accepted + accepted_before,
+            refused.len()
+        );
+        Ok(())
+    }
 }
 
 impl<'a> Sender<'a> {
@@ -189,6 +207,7 @@ impl<'a> Sender<'a> {
             201 | 207 => {
                 let receipt: Receipt = self.client.parsed(path, answer)?;
                 ensure_takes_about(&receipt.rejected)?;
+                receipt.ensure_about_all(entries.len())?;
                 Ok((refused(entries, &receipt.rejected, &receipt.more_rejected), Vec::new()))
             }
             400 | 410 => {

@@ -483,9 +483,9 @@ mod tests {
     fn the_share_is_that_of_the_lines_that_are_sent() {
         let (bar, seen) = (ProgressBar::hidden(), Arc::new(Mutex::new(Vec::new())));
         let (shown, positions) = (bar.clone(), Arc::clone(&seen));
-        let server = fake_server::serve(move |_, _| {
+        let server = fake_server::serve(move |_, request| {
             positions.lock().unwrap().push(shown.position());
-            Reply::of(201, r#"{"accepted": 2}"#)
+            Reply::stored(&request)
         });
         let line = |n| format!(r#"{{"device_id":"d","timestamp":{},"t":1}}"#, 1_768_147_200 + n);
         let mut lines: Vec<String> = (0..12).map(line).collect();
@@ -497,9 +497,9 @@ mod tests {
     }
 
     /// The answer of a server that has stored a request but for the readings at these places.
-    fn answer(not_stored: &[usize]) -> Reply {
+    fn answer(request: &Request, not_stored: &[usize]) -> Reply {
         if not_stored.is_empty() {
-            return Reply::of(201, r#"{"accepted": 1}"#);
+            return Reply::stored(request);
         }
         let body = format!(r#"{{"detail": "busy", "not_stored": {not_stored:?}}}"#);
         Reply::with(503, "retry-after: 0\r\n", &body)
@@ -523,7 +523,7 @@ mod tests {
             }
             under_way.fetch_sub(1, Ordering::SeqCst);
             let not_stored: Vec<usize> = (BEARABLE..lines.len()).collect();
-            answer(&not_stored)
+            answer(&request, &not_stored)
         });
 
         let options = UploadOptions { batch: 100, ..OPTIONS };
@@ -549,7 +549,7 @@ mod tests {
                     "retry-after: 0\r\n",
                     r#"{"not_stored": [3], "errors": [{"index": 1, "field": "t", "message": "no number"}]}"#,
                 ),
-                _ => Reply::of(201, r#"{"accepted": 1}"#),
+                _ => Reply::stored(&request),
             }
         });
         let options = UploadOptions { batch: 4, ..OPTIONS };
@@ -567,7 +567,7 @@ mod tests {
             let lines = request.body.lines().count();
             seen.lock().unwrap().push(lines);
             let not_stored: Vec<usize> = (usize::from(n < 20)..lines).collect();
-            answer(&not_stored)
+            answer(&request, &not_stored)
         });
         let options = UploadOptions { batch: 25, ..OPTIONS };
         let error = error_of(&server, 25, options);
@@ -580,7 +580,7 @@ mod tests {
 
     #[test]
     fn an_answer_whose_places_are_no_readings_of_the_request_stores_nothing() {
-        let server = fake_server::serve(|_, _| answer(&[2]));
+        let server = fake_server::serve(|_, request| answer(&request, &[2]));
         let error = error_of(&server, 2, OPTIONS);
         assert!(
             error.ends_with("/readings answers 503: busy") && !error.contains("stored"),
@@ -653,6 +653,21 @@ mod tests {
         assert_eq!(values, ["0}", "1}", "2}", "3}", "2}", "3}", "4}", "5}"]);
     }
 
+    #[test]
+    fn readings_of_which_a_server_says_nothing_end_the_import() {
+        for (receipt, expected) in [
+            (r#"{"accepted": 1}"#, "of 2 readings the server accepts 1 and refuses 0"),
+            (r#"{"accepted": 1, "accepted_before": 1}"#, ""),
+            (r#"{"accepted": 1, "more_rejected": [1, 1]}"#, ""),
+            (r#"{"accepted": 2, "more_rejected": [1]}"#, "accepts 2 and refuses 1"),
+        ] {
+            let server = fake_server::always(207, receipt);
+            let sent = import(&client(&server), 2, OPTIONS).err();
+            let error = sent.map(|error| format!("{error:#}")).unwrap_or_default();
+            assert!(error.contains(expected) && error.is_empty() == expected.is_empty(), "{error}");
+        }
+    }
+
     /// It is as long as a reading.
     #[test]
     fn what_a_device_is_is_said_once_and_again_where_it_was_refused() {
@@ -666,7 +681,7 @@ mod tests {
                     207,
                     r#"{"accepted": 1, "rejected": [{"index": 0, "message": "no"}]}"#,
                 ),
-                _ => Reply::of(201, r#"{"accepted": 1}"#),
+                _ => Reply::stored(&request),
             }
         });
         let line = |n| {
@@ -701,7 +716,7 @@ mod tests {
         let seen = Arc::clone(&bodies);
         let server = fake_server::serve(move |_, request| {
             seen.lock().unwrap().extend(request.body.lines().map(str::to_owned));
-            Reply::of(201, r#"{"accepted": 1}"#)
+            Reply::stored(&request)
         });
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         let reader = LineReader { now, rules: history::LineRules::default() };

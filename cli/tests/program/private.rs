@@ -14,7 +14,7 @@ use runtime::clock::Deadline;
 use table::layout::Layout;
 use table::{AddToken as _, Invocation};
 
-use crate::server::{PROGRAM, ServerProcess, devices};
+use crate::server::{self, PROGRAM, Server, ServerProcess, devices};
 
 const READING: &str = r#"{"device_id": "d", "timestamp": "2026-01-11T16:00:00Z", "t": 1}"#;
 
@@ -76,6 +76,20 @@ fn no_file_is_readable_by_others_while_the_server_runs_nor_after_a_kill() {
             }
         }
     }
+}
+
+/// At a proxy, an address of this machine means the proxy's machine.
+#[test]
+fn a_server_on_this_machine_is_asked_without_a_proxy() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Server::start(place.path());
+    let mut status = Command::new(PROGRAM);
+    status.args(["status", "--url", &server.url]).env_remove("NO_PROXY").env_remove("no_proxy");
+    for name in ["ALL_PROXY", "HTTP_PROXY", "http_proxy"] {
+        status.env(name, "http://127.0.0.1:1");
+    }
+    let (code, said) = server::run_process(&mut status);
+    assert_eq!(code, Some(0), "{said}");
 }
 
 /// Ends a process without a chance to tidy up.

@@ -1,5 +1,7 @@
 //! The address of a server, and how a Roomtide is told from an InfluxDB. Sends nothing.
 
+use std::net::IpAddr;
+
 use serde_json::Value;
 
 /// The path that every Roomtide and InfluxDB answers without a token, at each address and in each version.
@@ -30,6 +32,18 @@ pub fn split_login(url: &str) -> (Option<&str>, String) {
         Some((login, address)) => (Some(login), address),
         None => (None, url.to_owned()),
     }
+}
+
+/// The proxy to an address, as the environment names it. Requests to this machine take none: at the proxy, the same
+/// address means the proxy's machine.
+pub fn proxy_to(url: &str) -> Option<ureq::Proxy> {
+    let uri: http::Uri = url.parse().unwrap_or_default();
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    let is_local = |address: IpAddr| address.is_loopback() || address.is_unspecified();
+    if host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_local) {
+        return None;
+    }
+    ureq::Proxy::try_from_env()
 }
 
 /// Whether an answer to `GET /ready` comes from Roomtide. InfluxDB answers with its uptime. Roomtide's uptime is always

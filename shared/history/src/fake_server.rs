@@ -42,6 +42,11 @@ impl Reply {
         Self::with(status, "", body)
     }
 
+    /// Makes the answer of a server that has stored all readings of a request, a line each.
+    pub fn stored(request: &Request) -> Self {
+        Self::of(201, &format!(r#"{{"accepted": {}}}"#, request.body.lines().count()))
+    }
+
     /// Makes an answer with further headers, each ending with a new line.
     pub fn with(status: u16, headers: &str, body: &str) -> Self {
         let length = format!("content-length: {}\r\n", body.len());

@@ -64,9 +64,9 @@ impl ReadBack {
         Ok(())
     }
 
-    /// Whether the table lacks something.
-    pub(super) const fn is_lossy(&self) -> bool {
-        self.lost > 0
+    /// Whether the table lacks something, or somebody deletes it.
+    pub(super) fn is_lossy(&self) -> bool {
+        self.lost > 0 || !self.deleted.is_empty()
     }
 
     /// Whether somebody deletes the device meanwhile.
@@ -87,7 +87,8 @@ impl fmt::Display for ReadBack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "read back {}: ", counted(self.readings, "reading"))?;
         match self.lost {
-            0 => write!(f, "the table has all as they were sent")?,
+            0 if self.deleted.is_empty() => write!(f, "the table has all as they were sent")?,
+            0 => write!(f, "the table has those as they were sent whose device is not deleted")?,
             1 => write!(f, "1 is missing or differs")?,
             count => write!(f, "{count} are missing or differ")?,
         }
@@ -242,7 +243,7 @@ mod tests {
         let table = Table::of(&client).unwrap().unwrap();
         let mut found = ReadBack::default();
         found.check(&table, round).unwrap();
-        assert_eq!(found.is_lossy(), found.lost > 0);
+        assert_eq!(found.is_lossy(), !found.to_string().ends_with("has all as they were sent"));
         found.to_string()
     }
 
@@ -296,13 +297,13 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_being_deleted_is_named_and_nothing_of_it_is_lost() {
+    fn a_device_that_is_being_deleted_is_named_and_the_table_lacks_it() {
         let server = fake_server::serve(|_, request| {
             let is_list = request.path.starts_with("/rooms");
             if is_list { Reply::of(200, r#"{"data": []}"#) } else { Reply::of(410, "{}") }
         });
-        let expected =
-            "read back 1 reading: the table has all as they were sent\n  d is being deleted";
+        let expected = "read back 1 reading: the table has those as they were sent whose device is not deleted\n  \
+                        d is being deleted";
         assert_eq!(said(&server, &[sent(1)]), expected);
         let (nothing, _) = table_of(Vec::new(), Vec::new(), 1);
         assert!(said(&nothing, &[sent(1)]).ends_with(": is missing"));

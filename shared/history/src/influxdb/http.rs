@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 
 use super::again::Lasting;
-use crate::address::{READY, redirection, says_roomtide, split_login};
+use crate::address::{READY, proxy_to, redirection, says_roomtide, split_login};
 
 /// The maximum time until a server begins its answer, and then between parts of the answer.
 const MAX_SILENCE: Duration = Duration::from_secs(300);
@@ -54,6 +54,7 @@ impl Http {
         ensure!(address.contains("://"), "expected an address");
         let (login, url) = split_login(address);
         let config = ureq::Agent::config_builder()
+            .proxy(proxy_to(&url))
             .timeout_connect(Some(Duration::from_secs(30)))
             .timeout_recv_response(Some(max_silence))
             .timeout_per_read(Some(max_silence))
