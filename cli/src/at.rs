@@ -21,7 +21,7 @@ use crate::patience::{keep_to, patiently};
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SystemAt {
     /// A server, by the address that it prints at its start. Without --url, --data-dir and --table it is the one at
-    /// http://127.0.0.1:8080; but export and status read the directory roomtide-data, and an import looks for either
+    /// `http://127.0.0.1:8080`; but export and status read the directory roomtide-data, and an import looks for either
     #[arg(long, global = true, conflicts_with_all = ["data_dir", "table"])]
     pub(crate) url: Option<String>,
     /// An access token for the server, if it asks for one: of scope read to look, of scope admin for changes. @FILE reads

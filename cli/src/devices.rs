@@ -103,8 +103,8 @@ fn send(edits: &[DeviceEdit], client: &Client) -> anyhow::Result<Vec<Refusal>> {
     let style = "  {bar:40} {percent:>3} %  {pos} of {len} devices  {left}";
     let bar = progress::bar(number(edits.len()), style)?;
     let (mut edited, mut refused) = (0, Vec::new());
-    let send = |edit: &DeviceEdit, stop: &AtomicBool| send_one(edit, client, stop);
-    let sent = concurrently(CONCURRENCY, edits, send, |_, refusal| {
+    let work = |edit: &DeviceEdit, stop: &AtomicBool| send_one(edit, client, stop);
+    let sent = concurrently(CONCURRENCY, edits, work, |_, refusal| {
         match refusal {
             Some(refusal) => refused.push(refusal),
             None => edited += 1,

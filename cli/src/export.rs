@@ -125,13 +125,13 @@ struct Annotation {
 type Described<T> = (T, Box<RawValue>);
 
 /// Exports to a file.
-pub(crate) fn run(args: ExportArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     let format = Format::of(&args.file, args.format)?;
     let range = TimeRange::new(args.from, args.to).context("--from, --to")?;
     if args.rollups {
-        return export_rollups(&args, range, format);
+        return export_rollups(args, range, format);
     }
-    let exported = args.at.work(Unnamed::Data, |client| export(&args, format, client))?;
+    let exported = args.at.work(Unnamed::Data, |client| export(args, format, client))?;
     let Exported { readings, devices, gone, inexact } = exported;
     if !gone.is_empty() {
         let devices = gone.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -350,7 +350,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a.ndjson");
         let words = ["export", file.to_str().unwrap(), "--url", &server.url, "--from", "-30d"];
-        run(parsed(words).unwrap()).unwrap();
+        run(&parsed(words).unwrap()).unwrap();
         let paths = paths.lock().unwrap();
         let from = |path: &String| Some(path.split_once("from=")?.1.split_once('&')?.0.to_owned());
         let from: Vec<String> = paths.iter().filter_map(from).collect();
@@ -377,7 +377,7 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let file = directory.path().join("a.ndjson");
             let words = ["export", file.to_str().unwrap(), "--url", &server.url];
-            let error = format!("{:#}", run(parsed(words).unwrap()).unwrap_err());
+            let error = format!("{:#}", run(&parsed(words).unwrap()).unwrap_err());
             assert!(error.contains(path) && error.contains("would never end"), "{error}");
             assert!(!file.exists(), "half an export");
         }
@@ -396,7 +396,7 @@ mod tests {
             let words = ["export", "never.ndjson"].into_iter().chain(options);
             // Words are refused as they are read, times by the command.
             let refused = match parsed(words) {
-                Ok(args) => run(args).unwrap_err(),
+                Ok(args) => run(&args).unwrap_err(),
                 Err(error) => error.into(),
             };
             assert!(format!("{refused:#}").contains(named), "{refused:#}");

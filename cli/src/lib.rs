@@ -153,7 +153,7 @@ fn run_in(mut runtime: Builder, cli: Cli) -> ExitCode {
         Some(Command::Import(args)) => import::run(*args, SystemClock.now()),
         Some(Command::Mcp(args)) => succeeded(mcp::run(&args)),
         Some(Command::Delete(args)) => succeeded(delete::run(&args)),
-        Some(Command::Export(args)) => succeeded(export::run(*args)),
+        Some(Command::Export(args)) => succeeded(export::run(&args)),
         Some(Command::Status(args)) => succeeded(status::run(&args)),
         Some(Command::Open(args)) => succeeded(open::run(&args)),
         Some(Command::Completions(args)) => {

@@ -1,4 +1,4 @@
-//! ListPages of a list of readings.
+//! The readings of a list, page by page.
 
 use std::collections::BTreeMap;
 
