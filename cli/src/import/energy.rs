@@ -1,8 +1,7 @@
 //! Problems in the counters of a source, and how these counters will be counted. Sends nothing.
 //!
-//! Each step is read by the rules of the rollups, from the device as the registry will have it. The report also shows
-//! another count of the same values. If the source has sums of its own, as Home Assistant has, these are shown.
-//! Otherwise the usual rule applies: a lower value is a reset, and its whole value counts.
+//! Each step is read by the rules of the rollups, from the device as the registry will have it. If the source has sums of
+//! its own, as Home Assistant has, they are shown beside.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -24,6 +23,8 @@ const MAX_EVENTS: usize = 3;
 const MAX_MONTHS: usize = 12;
 /// The maximum number of counters that are shown.
 const MAX_COUNTERS: usize = 40;
+/// The name of a source's own sum.
+const OWN: &str = "by Home Assistant's sum";
 /// The field name of Home Assistant's states.
 const VALUE: &str = "value";
 
@@ -53,25 +54,13 @@ struct Counter {
     /// Whether the counter is the field `value` of a Home Assistant entity.
     is_value: bool,
     last: Option<Sample>,
-    newest: (Timestamp, Exact),
-    months: BTreeMap<Month, Counted>,
+    newest: Timestamp,
+    /// The amount of each month, in the unit of the counter.
+    months: BTreeMap<Month, Exact>,
     zeros: Events,
     /// Events by the flag of the counter's step.
     events: BTreeMap<&'static str, Events>,
     gaps: Gaps,
-}
-
-/// The amounts of a month by two rules, in the counter's unit.
-#[derive(Debug, Clone)]
-struct Counted {
-    ours: Exact,
-    usual: Exact,
-}
-
-impl Default for Counted {
-    fn default() -> Self {
-        Self { ours: Exact::zero(), usual: Exact::zero() }
-    }
 }
 
 #[derive(Debug, Default)]
@@ -119,11 +108,11 @@ impl Energy {
         }
         let known = &self.devices[device].device;
         let (mut has_counter, mut has_other) = (false, false);
-        for (name, value) in reading.metrics() {
+        for name in reading.metrics().keys() {
             let Some(info) = known.metrics().get(name) else { continue };
             let key = (device.clone(), name.clone());
             if let Some(counter) = self.counters.get_mut(&key) {
-                counter.add(reading, name, &Exact::from(value));
+                counter.add(reading, name);
                 has_counter = true;
                 continue;
             }
@@ -142,7 +131,7 @@ impl Energy {
                 is_value: field.is_some_and(|it| it.field == VALUE),
                 zeros: Events::of(sample.is_none().then_some(reading.at)),
                 last: sample,
-                newest: (reading.at, value.into()),
+                newest: reading.at,
                 months: BTreeMap::new(),
                 events: BTreeMap::new(),
                 gaps: Gaps { count: 0, longest: TimeDelta::zero(), amount: Exact::zero() },
@@ -169,15 +158,12 @@ fn by_month(amount: &Exact, from: Timestamp, to: Timestamp) -> Vec<(Month, Exact
 }
 
 impl Counter {
-    fn add(&mut self, reading: &Reading, name: &MetricName, value: &Exact) {
+    fn add(&mut self, reading: &Reading, name: &MetricName) {
         let at = reading.at;
-        let (newest, old) = &self.newest;
-        if at <= *newest {
+        if at <= self.newest {
             return;
         }
-        let fell = (value - old).is_negative();
-        let usual = if fell { value.clone() } else { value - old };
-        self.newest = (at, value.clone());
+        self.newest = at;
         let rule = MetricRule::Counter(self.rule.clone());
         let sample = rule.sample(reading, name);
         match (&self.last, &sample) {
@@ -199,13 +185,10 @@ impl Counter {
                     self.gaps.amount += &step.amount;
                 }
                 for (month, part) in by_month(&step.amount, from.at, at) {
-                    self.months.entry(month).or_default().ours += &part;
+                    *self.months.entry(month).or_insert_with(Exact::zero) += &part;
                 }
             }
         }
-        // A value at midnight ends the previous month.
-        let month = Month::of(at.saturating_add(TimeDelta::milliseconds(-1)));
-        self.months.entry(month).or_default().usual += &usual;
         self.last = sample.or(self.last.take());
     }
 
@@ -240,24 +223,15 @@ impl Counter {
     fn describe(&self, of: &str, own: Option<&OwnSum>) -> String {
         let unit = self.unit();
         let own = own.filter(|_| self.is_value).and_then(|own| self.own_months(own));
-        let months = |of: fn(&Counted) -> &Exact| -> BTreeMap<Month, Exact> {
-            self.months.iter().map(|(month, it)| (*month, self.amount(of(it)))).collect()
-        };
-        let ours = months(|it| &it.ours);
-        let (theirs, name) = match own {
-            Some(own) => (own, "by Home Assistant's sum"),
-            None => (months(|it| &it.usual), "by the usual rule"),
-        };
-        let usual = months(|it| &it.usual);
+        let ours: BTreeMap<Month, Exact> =
+            self.months.iter().map(|(month, amount)| (*month, self.amount(amount))).collect();
+        let theirs = own.as_ref().unwrap_or(&ours);
         let total = |months: &BTreeMap<Month, Exact>| {
             months.values().fold(Exact::zero(), |sum, amount| &sum + amount)
         };
         let mut text = format!("\n  {of}: {}{unit}", shown(&total(&ours)));
-        if differs(&total(&ours), &total(&theirs)) {
-            text += &format!(", {name} {}{unit}", shown(&total(&theirs)));
-        }
-        if name != "by the usual rule" && differs(&total(&ours), &total(&usual)) {
-            text += &format!(", by the usual rule {}{unit}", shown(&total(&usual)));
+        if differs(&total(&ours), &total(theirs)) {
+            text += &format!(", {OWN} {}{unit}", shown(&total(theirs)));
         }
         let zeros = counted(self.zeros.count, "zero or negative value");
         if self.zeros.count > 0 {
@@ -282,7 +256,7 @@ impl Counter {
             .filter(|(_, ours, theirs)| differs(ours, theirs))
             .collect();
         for (month, ours, theirs) in differing.iter().take(MAX_MONTHS) {
-            text += &format!("\n    {month}: {}, {name} {}", shown(ours), shown(theirs));
+            text += &format!("\n    {month}: {}, {OWN} {}", shown(ours), shown(theirs));
         }
         if differing.len() > MAX_MONTHS {
             text += &format!("\n    and {} more months", differing.len() - MAX_MONTHS);

@@ -12,7 +12,7 @@ use history::point::Point;
 use history::points::device_point::{DevicePoint, DevicesOfSeries};
 use history::points::line_reader::LineReader;
 use history::points::thin::{KnownKinds, Thinned};
-use history::points::unite::{Group, United, UnitedCounts};
+use history::points::unite::{Group, United};
 use history::refusals::{Refusal, Refusals};
 use history::source::{Source, SourceItems};
 use history::taught::{self, Taught};
@@ -38,7 +38,7 @@ use super::upload::{self, UploadOptions};
 use crate::client::Client;
 use crate::interrupted::stop_on_ctrl_c;
 use crate::moment::MILLISECOND;
-use crate::output::{counted, print};
+use crate::output::print;
 
 /// What a dry run says of hourly statistics, because a dry run asks no server.
 const HOURS_UNASKED: &str = "\
@@ -123,7 +123,7 @@ fn sort(
             let sorted = sort::sorted(points, sort::RUN, bar)?;
             map.not_met().into_iter().for_each(print);
             let (total, disk) = (sorted.total(), sorted.disk());
-            (SortedItems::Points(United::new(sorted)), total, disk)
+            (SortedItems::Points(United::new(sorted, notes.clone())), total, disk)
         }
         SourceItems::Lines(lines) => {
             let except = Patterns::of(&args.except);
@@ -220,14 +220,6 @@ impl Sorted {
         let groups = beside_no_means(groups, imported, self.notes.clone(), reader.clone());
         decoded::points(groups, rules)
     }
-
-    /// Prints what was united, and what is said of the source.
-    fn print_notes(&self) {
-        if let SortedItems::Points(united) = &self.items {
-            print_counts(united.counts());
-        }
-        print_notes(&self.notes);
-    }
 }
 
 /// Reports what an import would do.
@@ -257,7 +249,7 @@ fn dry_run(args: &ImportArgs, mut sorted: Sorted, bar: &ProgressBar) -> anyhow::
         estimate.write_map(file)?;
         print(format_args!("{} has the series; edit it and import with --map", file.display()));
     }
-    sorted.print_notes();
+    print_notes(&sorted.notes);
     if !sorted.notes.hourly().is_empty() {
         print(HOURS_UNASKED);
     }
@@ -297,7 +289,7 @@ fn upload(
     summary.refusals.append(std::mem::take(&mut sorted.refusals));
 
     print(&summary);
-    sorted.print_notes();
+    print_notes(&sorted.notes);
     after_upload(client, summary.stored, goes_on);
     let metric_of = |device: &DeviceId, at: Timestamp| imported.value_without_past(device, at);
     hourly::note(&sorted.notes.hourly(), metric_of, client).into_iter().for_each(print);
@@ -445,23 +437,6 @@ fn print_notes(notes: &Notes) {
     let says = notes.to_string();
     if !says.is_empty() {
         print(says);
-    }
-}
-
-/// Prints the counts of united points.
-fn print_counts(counts: UnitedCounts) {
-    for (count, noun, text) in [
-        (
-            counts.within_a_millisecond,
-            "point",
-            "united with one less than a millisecond away; the last wins",
-        ),
-        (counts.replaced, "value", "replaced by a later line of the same series and time"),
-        (counts.texts, "point", "left out, which have texts only"),
-    ] {
-        if count > 0 {
-            print(format_args!("{} {text}", counted(count, noun)));
-        }
     }
 }
 

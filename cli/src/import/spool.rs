@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::moment::shown_nanos;
 use crate::output::{counted, escaped};
 use crate::progress_file::{self, HeldProgress};
-use history::influxdb::{Context, Server, Windows};
+use history::influxdb::{Context, Server, Span, Windows};
 use history::point::COMMENT;
 use history::point::Point;
 use history::text_lines::TextLines;
@@ -42,13 +42,6 @@ pub(in crate::import) struct Spool {
     /// Keeps other imports from the file.
     #[expect(dead_code, reason = "it is dropped with the file")]
     held: Option<HeldProgress>,
-}
-
-/// A span of time in nanoseconds; its end is exclusive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::import) struct Span {
-    pub(in crate::import) from: i64,
-    pub(in crate::import) to: i64,
 }
 
 /// How far the points of a file go.
@@ -179,8 +172,7 @@ impl Spool {
         let first = contexts.iter().position(is_reached).unwrap_or_default();
         for context in &contexts[first..] {
             let done = after.take().map(|reached| (reached.measurement, reached.until));
-            let wanted = (self.span.from, self.span.to);
-            for window in Windows::new(Arc::clone(server), context.clone(), done, wanted)? {
+            for window in Windows::new(Arc::clone(server), context.clone(), done, self.span)? {
                 let window = window?;
                 let reached = Reached {
                     context: context.to_string(),

@@ -59,7 +59,7 @@ impl UploadOptions {
 }
 
 /// The result of an upload.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Summary {
     pub(super) stored: u64,
     folded: u64,
@@ -71,20 +71,6 @@ pub(super) struct Summary {
     pub(super) refused_before: u64,
     /// The seconds for the readings, without the registry.
     seconds: f64,
-}
-
-impl Summary {
-    fn new() -> Self {
-        Self {
-            stored: 0,
-            folded: 0,
-            updated: 0,
-            unset: 0,
-            refusals: Refusals::default(),
-            refused_before: 0,
-            seconds: 0.0,
-        }
-    }
 }
 
 impl fmt::Display for Summary {
@@ -125,7 +111,7 @@ pub(super) fn run(
     imported: &Imported<'_>,
     bar: &ProgressBar,
 ) -> anyhow::Result<Summary> {
-    let mut summary = Summary::new();
+    let mut summary = Summary::default();
     let mut storing = Storing::of(imported);
     let pace = Pace::chosen_or(options.pace, SHARE);
     let sender = Sender::new(client, pace, options.batch, bar);
@@ -451,7 +437,8 @@ mod tests {
 
     #[test]
     fn one_reading_is_no_plural() {
-        let summary = Summary { stored: 1, folded: 1, updated: 1, seconds: 1.0, ..Summary::new() };
+        let summary =
+            Summary { stored: 1, folded: 1, updated: 1, seconds: 1.0, ..Summary::default() };
         let lines = [
             "1 reading stored in 1.0 s (1 a second)",
             "1 line joined another of the same device and timestamp",

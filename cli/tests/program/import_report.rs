@@ -48,7 +48,7 @@ fn the_dry_run_says_what_is_wrong_in_the_energy_and_the_server_counts_it_so() {
     let truth = truth.trim_end_matches('0');
     let dry = into(&data, &file, &["--dry-run"]);
     for expected in [
-        &format!("  sensor.meter energy: {truth} kWh, by the usual rule "),
+        &format!("  sensor.meter energy: {truth} kWh\n"),
         "1 zero or negative value left out: 2026-01-30T04:00:00.000Z",
         "1 gap of more than 2 hours, the longest of 3 days; ",
         "1 gap of more than 2 hours, the longest of 73.0 hours",

@@ -7,6 +7,7 @@ pub mod rows;
 pub mod timestamp;
 pub mod totals;
 
+use std::collections::VecDeque;
 use std::io::{BufRead, Cursor, SeekFrom};
 
 use anyhow::bail;
@@ -97,46 +98,46 @@ pub fn read(
 ) -> anyhow::Result<Lines> {
     let has_totals = !columns.shape.totals().is_empty();
     let (header, separator, mut csv) = CsvRows::open(lines)?;
-    let mut records = std::iter::from_fn(move || csv.read().transpose()).peekable();
     // A header without rows may name no metric, as in an export of an empty table.
-    if records.peek().is_none() {
-        return Ok(Box::new(std::iter::empty()));
-    }
-    let mut rows = Rows::new(columns, &header, separator)?;
-    let mut passes = Passes::default();
-    // The end follows the last row as `None`, so that rows which wait for a later one are resolved.
-    let records = records.map(Some).chain([None]);
-    let mut failed = false;
-    let lines = records.flat_map(move |record| {
-        let mut lines = Vec::new();
-        match record {
-            _ if failed => {}
-            None => passes.finish(&mut lines),
-            Some(Ok(Ok((line, row)))) if row.len() != header.len() => {
-                let reason = format!("has {} columns; the header has {}", row.len(), header.len());
-                lines.push(Line::Refused(Refusal { line, reason }));
+    let Some(first) = csv.read()? else { return Ok(Box::new(std::iter::empty())) };
+    let (mut rows, mut passes) = (Rows::new(columns, &header, separator)?, Passes::default());
+    let (mut next, mut ready) = (Some(first), VecDeque::new());
+
+    Ok(Box::new(std::iter::from_fn(move || {
+        while ready.is_empty() {
+            let mut lines = Vec::new();
+            match next.take()? {
+                Ok((line, row)) if row.len() == header.len() => {
+                    let (mut drafts, mut refusals) = (Vec::new(), Vec::new());
+                    rows.read(line, &row, &mut drafts, &mut refusals);
+                    lines.extend(refusals.into_iter().map(Line::Refused));
+                    drafts.into_iter().for_each(|draft| passes.push(draft, &mut lines));
+                }
+                Ok((line, row)) => {
+                    let reason =
+                        format!("has {} columns; the header has {}", row.len(), header.len());
+                    lines.push(Line::Refused(Refusal { line, reason }));
+                }
+                Err(refusal) => lines.push(Line::Refused(refusal)),
             }
-            Some(Ok(Ok((line, row)))) => {
-                let (mut drafts, mut refusals) = (Vec::new(), Vec::new());
-                rows.read(line, &row, &mut drafts, &mut refusals);
-                lines.extend(refusals.into_iter().map(Line::Refused));
-                drafts.into_iter().for_each(|draft| passes.push(draft, &mut lines));
+
+            let read = csv.read();
+            if matches!(read, Ok(None)) {
+                // Rows that wait for a later one are resolved.
+                passes.finish(&mut lines);
             }
-            Some(Ok(Err(refusal))) => lines.push(Line::Refused(refusal)),
-            Some(Err(error)) => {
-                failed = true;
-                return vec![Err(error)];
+            ready.extend(lines.into_iter().map(|line| match line {
+                Line::Row(row) if !has_totals => Ok(row_line(&row, now)),
+                line => Ok(line),
+            }));
+            // After an error every further read would fail too, so the lines end with it.
+            match read {
+                Ok(row) => next = row,
+                Err(error) => ready.push_back(Err(error)),
             }
         }
-        let decoded = lines.into_iter().map(|line| match line {
-            Line::Row(row) if !has_totals => row_line(&row, now),
-            line => line,
-        });
-        decoded.map(Ok).collect()
-    });
-    // After a disk error every further read would fail too, so the lines end.
-    let mut ended = false;
-    Ok(Box::new(lines.take_while(move |line| !std::mem::replace(&mut ended, line.is_err()))))
+        ready.pop_front()
+    })))
 }
 
 /// Decodes a row.

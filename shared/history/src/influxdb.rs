@@ -6,6 +6,7 @@
 mod again;
 mod http;
 mod influxql;
+mod span;
 
 use std::mem;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use influxql::Measurement;
 use crate::point::MILLISECOND;
 
 pub use influxql::{Context, Server};
+pub use span::Span;
 
 /// The first window's length, and the maximum length.
 const FIRST_WINDOW: i64 = 24 * 3_600 * 1_000 * MILLISECOND;
@@ -43,15 +45,15 @@ pub struct Windows {
     context: Context,
     /// The remaining measurements; the last one is current.
     measurements: Vec<Measurement>,
-    /// The start of the next window in the current measurement, and the end of the measurement's points.
-    span: Option<(i64, i64)>,
+    /// The span of the current measurement that is not read yet.
+    left: Option<Span>,
     length: i64,
     /// The maximum length to try: half of the last window that failed, growing again with each success.
     longest: i64,
     /// The measurement and the time up to which an earlier run fetched.
     after: Option<(String, i64)>,
     /// The requested span.
-    wanted: (i64, i64),
+    wanted: Span,
 }
 
 impl Windows {
@@ -60,7 +62,7 @@ impl Windows {
         server: Arc<Server>,
         context: Context,
         after: Option<(String, i64)>,
-        wanted: (i64, i64),
+        wanted: Span,
     ) -> anyhow::Result<Self> {
         let mut measurements = server.measurements(&context)?;
         // Descending, because the last measurement is taken first.
@@ -72,7 +74,7 @@ impl Windows {
             server,
             context,
             measurements,
-            span: None,
+            left: None,
             length: FIRST_WINDOW,
             longest: MAX_WINDOW,
             after,
@@ -85,28 +87,17 @@ impl Windows {
             let Some(measurement) = self.measurements.last().cloned() else {
                 return Ok(None);
             };
-            let (begin, end) = match self.span {
-                Some(span) => span,
-                None => match self.edges(&measurement)? {
-                    Some((first, last)) => {
-                        let done = self.after.take_if(|(name, _)| *name == measurement.name);
-                        let done = done.map_or(i64::MIN, |(_, until)| until);
-                        let begin = first.max(self.wanted.0).max(done);
-                        // Saturating, because InfluxDB's first possible time is close to the minimum of `i64`.
-                        let begin = begin.div_euclid(MILLISECOND).saturating_mul(MILLISECOND);
-                        (begin, last.saturating_add(1).min(self.wanted.1))
-                    }
-                    // A measurement without points ends at once.
-                    None => (0, 0),
-                },
+            let left = match self.left {
+                Some(left) => left,
+                None => self.left_of(&measurement)?,
             };
-            if begin >= end {
+            if left.from >= left.to {
                 self.measurements.pop();
-                (self.span, self.length, self.longest) = (None, FIRST_WINDOW, MAX_WINDOW);
+                (self.left, self.length, self.longest) = (None, FIRST_WINDOW, MAX_WINDOW);
                 continue;
             }
 
-            let (until, points) = self.read(&measurement, begin)?;
+            let (until, points) = self.read(&measurement, left)?;
             let more = self.longest / 8 / MILLISECOND * MILLISECOND;
             self.longest = (self.longest + more).min(MAX_WINDOW);
             self.length = match points.len() {
@@ -115,18 +106,28 @@ impl Windows {
                 _ => self.length,
             };
 
-            self.span = Some((until, end));
+            self.left = Some(Span { from: until, ..left });
             return Ok(Some(Window { measurement: measurement.name, until, points }));
         }
     }
 
-    fn edges(&self, measurement: &Measurement) -> anyhow::Result<Option<(i64, i64)>> {
+    /// The wanted span of a measurement, without what an earlier run fetched. One without points is empty.
+    fn left_of(&mut self, measurement: &Measurement) -> anyhow::Result<Span> {
         let edges = self.server.edges(&self.context, measurement);
-        edges.with_context(|| format!("{} of {}", measurement.name, self.context.database))
+        let edges =
+            edges.with_context(|| format!("{} of {}", measurement.name, self.context.database));
+        let Some((first, last)) = edges? else { return Ok(Span { from: 0, to: 0 }) };
+
+        let done = self.after.take_if(|(name, _)| *name == measurement.name);
+        let done = done.map_or(i64::MIN, |(_, until)| until);
+        let begin = first.max(self.wanted.from).max(done);
+        // Saturating, because InfluxDB's first possible time is close to the minimum of `i64`.
+        let from = begin.div_euclid(MILLISECOND).saturating_mul(MILLISECOND);
+        Ok(Span { from, to: last.saturating_add(1).min(self.wanted.to) })
     }
 
     /// Reads a window. Each further attempt is half as long.
-    fn read(&mut self, measurement: &Measurement, begin: i64) -> anyhow::Result<(i64, Vec<Point>)> {
+    fn read(&mut self, measurement: &Measurement, left: Span) -> anyhow::Result<(i64, Vec<Point>)> {
         let Self { server, context, length, longest, .. } = self;
         let mut is_repeat = false;
         let read = again(|| {
@@ -134,8 +135,8 @@ impl Windows {
                 *length = (*length / 2 / MILLISECOND).max(1) * MILLISECOND;
                 *longest = *length;
             }
-            let until = begin.saturating_add(*length);
-            Ok((until, server.points(context, measurement, (begin, until))?))
+            let until = left.from.saturating_add(*length).min(left.to);
+            Ok((until, server.points(context, measurement, Span { from: left.from, to: until })?))
         });
         read.with_context(|| format!("{} of {}", measurement.name, self.context.database))
     }

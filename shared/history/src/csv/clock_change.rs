@@ -48,17 +48,17 @@ struct Repeated {
 impl Passes {
     /// Adds the next line of a file. Pushes the resolved lines to `lines`, in order within each device.
     pub fn push(&mut self, draft: Draft, lines: &mut Vec<Line>) {
-        if !self.devices.contains_key(&draft.device) {
-            self.devices.insert(draft.device.clone(), Device::default());
+        if !self.devices.contains_key(&draft.row.device) {
+            self.devices.insert(draft.row.device.clone(), Device::default());
         }
-        let device = self.devices.get_mut(&draft.device).expect("it was just inserted");
+        let device = self.devices.get_mut(&draft.row.device).expect("it was just inserted");
         match draft.at {
             Moment::At(at) => {
                 self.waiting -= device.waiting.len();
                 device.is_unsorted |= device.last.is_some_and(|last| at < last);
                 device.decide(Some(at), lines);
                 device.last = Some(at);
-                lines.extend(draft.row(at).map(Line::Row));
+                lines.extend(draft.resolved(at).map(Line::Row));
             }
             Moment::Repeated { local, earlier, later } => {
                 device.waiting.push(Repeated { draft, local, earlier, later });
@@ -89,9 +89,9 @@ impl Device {
         self.last = Some(last.later);
         let waiting = waiting.into_iter().enumerate();
         lines.extend(waiting.filter_map(|(n, repeated)| match second_pass {
-            Some(second) if n < second => repeated.draft.row(repeated.earlier).map(Line::Row),
-            Some(_) => repeated.draft.row(repeated.later).map(Line::Row),
-            None if repeated.draft.metrics.is_empty() => None,
+            Some(second) if n < second => repeated.draft.resolved(repeated.earlier).map(Line::Row),
+            Some(_) => repeated.draft.resolved(repeated.later).map(Line::Row),
+            None if repeated.draft.row.metrics.is_empty() => None,
             None => Some(Line::Refused(repeated.refuse())),
         }));
     }
@@ -104,9 +104,10 @@ fn second_pass(waiting: &[Repeated]) -> Option<usize> {
     if places.is_empty() && waiting.iter().all(|line| line.local == waiting[0].local) {
         let mut seen = BTreeSet::new();
         for (n, line) in waiting.iter().enumerate() {
-            let names = || line.draft.metrics.iter().map(|(name, _)| name);
+            let names = || line.draft.row.metrics.iter().map(|(name, _)| name);
             if names().any(|name| seen.contains(name)) {
-                let is_same = |earlier: &Repeated| earlier.draft.metrics == line.draft.metrics;
+                let is_same =
+                    |earlier: &Repeated| earlier.draft.row.metrics == line.draft.row.metrics;
                 if !line.draft.has_amounts && waiting[..n].iter().any(is_same) {
                     // The second line may be a copy of the first.
                     return None;
@@ -137,13 +138,14 @@ impl Repeated {
         let Self { draft, local, .. } = self;
         let why = "is shown twice by the clock on that day, and the order of the lines does not \
                    tell which one it is; write it with its offset";
-        Refusal { line: draft.line, reason: format!("{}: {local} {why}", draft.column) }
+        Refusal { line: draft.row.line, reason: format!("{}: {local} {why}", draft.column) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::csv::rows::CsvRow;
     use crate::csv::timestamp::{self, Interval};
 
     /// The UTC times of lines of `device metric time`, or `?` for those that are refused.
@@ -157,16 +159,15 @@ mod tests {
             let (metric, value) = metric.split_once('=').unwrap_or((metric, &unique));
             let time = format!("2026-10-25 {}", words.next().unwrap());
             let at = timestamp::read(&time, None, Some("Europe/Berlin".parse().unwrap())).unwrap();
-            let draft = Draft {
+            let row = CsvRow {
                 line,
-                column: "time".to_owned(),
-                at,
-                interval: Interval::default(),
+                at: Timestamp::MIN,
                 device: device.to_owned(),
                 room: String::new(),
                 metrics: vec![(metric.to_owned(), value.to_owned())],
-                has_amounts: false,
             };
+            let (column, interval) = ("time".to_owned(), Interval::default());
+            let draft = Draft { column, at, interval, row, has_amounts: false };
             passes.push(draft, &mut lines);
         }
         passes.finish(&mut lines);

@@ -29,33 +29,27 @@ pub struct Rows {
     devices: Vec<BoundDevice>,
 }
 
-/// A reading of one row whose timestamp may still be ambiguous. A draft without metrics is not stored; it only shows
-/// the order of the timestamps.
+/// A row whose timestamp may still be ambiguous. A draft without metrics is not stored; it only shows the order of the
+/// timestamps.
 #[derive(Debug)]
 pub struct Draft {
-    /// The line number in the file.
-    pub line: u64,
     /// The name of the timestamp's column.
     pub column: String,
     /// The timestamp, which may be ambiguous.
     pub at: Moment,
     /// The interval that begins at the timestamp.
     pub interval: Interval,
-    /// The device's id.
-    pub device: String,
-    /// The room's id; empty without a room.
-    pub room: String,
-    /// The names and values of the metrics.
-    pub metrics: Vec<(String, String)>,
+    /// The row, without its time.
+    pub row: CsvRow,
     /// Whether some values are amounts. Two rows with equal amounts are different rows.
     pub has_amounts: bool,
 }
 
 impl Draft {
     /// Makes the row with the resolved timestamp; `None` if the draft has no metric.
-    pub fn row(self, at: domain::Timestamp) -> Option<CsvRow> {
-        let Self { line, interval, device, room, metrics, .. } = self;
-        (!metrics.is_empty()).then(|| CsvRow { line, at: interval.end(at), device, room, metrics })
+    pub fn resolved(self, at: domain::Timestamp) -> Option<CsvRow> {
+        let at = self.interval.end(at);
+        Some(CsvRow { at, ..self.row }).filter(|row| !row.metrics.is_empty())
     }
 }
 
@@ -243,14 +237,18 @@ impl Rows {
                     Err(why) => refuse(why),
                 }
             }
-            drafts.push(Draft {
+            let row = CsvRow {
                 line,
-                column: column.clone(),
-                at,
-                interval: *interval,
+                at: domain::Timestamp::MIN,
                 device: device.of(row).to_owned(),
                 room: room.as_ref().map_or("", |room| room.of(row)).to_owned(),
                 metrics: values,
+            };
+            drafts.push(Draft {
+                column: column.clone(),
+                at,
+                interval: *interval,
+                row,
                 has_amounts: metrics.iter().any(|metric| metric.is_amount),
             });
         }
@@ -338,7 +336,7 @@ mod tests {
             bound.read(line, &StringRecord::from(row.to_vec()), &mut drafts, &mut refusals);
         }
         let json = |draft: Draft| match draft.at {
-            Moment::At(at) => draft.row(at).map(|row| row.json()),
+            Moment::At(at) => draft.resolved(at).map(|row| row.json()),
             Moment::Repeated { .. } => panic!("{draft:?}"),
         };
         let refusals = refusals.iter().map(Refusal::to_string).collect();

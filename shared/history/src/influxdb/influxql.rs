@@ -17,6 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::again::again;
 use super::http::{Http, InfluxQuestion};
+use super::span::Span;
 use crate::line_protocol::Database;
 use crate::point::{Point, Way, escaped, escaped_measurement, text_field};
 use answer::Cell;
@@ -244,9 +245,10 @@ impl Server {
         &self,
         context: &Context,
         measurement: &Measurement,
-        (begin, until): (i64, i64),
+        span: Span,
     ) -> anyhow::Result<Vec<Point>> {
         let Measurement { name, columns } = measurement;
+        let Span { from: begin, to: until } = span;
         let from = select_from(context, measurement);
         let statement = format!("{from} WHERE time >= {begin} AND time < {until} GROUP BY *");
         let measurement = escaped_measurement(name);

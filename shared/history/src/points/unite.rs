@@ -7,6 +7,7 @@
 use std::iter::Peekable;
 
 use super::device_point::DevicePoint;
+use crate::notes::Notes;
 use crate::point::{MILLISECOND, Point, Way};
 
 /// A line to decode: all fields of a series in a millisecond.
@@ -31,34 +32,22 @@ pub struct SentLine {
 /// Lines of one device and millisecond. They become one reading, and one for each part of the device.
 pub type Group = Vec<SentLine>;
 
-/// Counts of what was united.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct UnitedCounts {
-    /// The number of points that were read.
-    pub points: u64,
-    /// The number of points that differ from another of their series by less than a millisecond.
-    pub within_a_millisecond: u64,
-    /// The number of values that a later line replaced.
-    pub replaced: u64,
-    /// Points that have only texts, which are not stored.
-    pub texts: u64,
-}
+/// The reasons why a point or a value is no line of its own, as the report names them.
+const SAME_MILLISECOND: &str =
+    "points that are united with a later one of their series and millisecond";
+const REPLACED: &str = "values that a later line of the same series and time replaces";
+const TEXTS: &str = "points that have texts only";
 
 /// An iterator of groups, made from sorted points.
 pub struct United<I: Iterator<Item = anyhow::Result<DevicePoint>>> {
     points: Peekable<I>,
-    counts: UnitedCounts,
+    notes: Notes,
 }
 
 impl<I: Iterator<Item = anyhow::Result<DevicePoint>>> United<I> {
     /// Unites sorted points.
-    pub fn new(points: I) -> Self {
-        Self { points: points.peekable(), counts: UnitedCounts::default() }
-    }
-
-    /// Returns the counts so far.
-    pub const fn counts(&self) -> UnitedCounts {
-        self.counts
+    pub fn new(points: I, notes: Notes) -> Self {
+        Self { points: points.peekable(), notes }
     }
 
     /// Takes all points of the device and millisecond of the first one.
@@ -79,8 +68,6 @@ impl<I: Iterator<Item = anyhow::Result<DevicePoint>>> United<I> {
 
     /// Unites the points of each series. Leaves out series that have only texts.
     fn unite(&mut self, device: &str, points: Vec<Point>) -> Group {
-        self.counts.points += points.len() as u64;
-
         let mut united: Vec<Point> = Vec::with_capacity(1);
         for point in points {
             let same_series = united
@@ -91,12 +78,16 @@ impl<I: Iterator<Item = anyhow::Result<DevicePoint>>> United<I> {
                 continue;
             };
 
-            self.counts.within_a_millisecond += u64::from(earlier.nanos != point.nanos);
+            if earlier.nanos != point.nanos {
+                self.notes.leave_out(SAME_MILLISECOND);
+            }
             earlier.nanos = point.nanos;
             for (key, value) in point.fields {
                 match earlier.fields.iter_mut().find(|(name, _)| *name == key) {
                     Some((_, old)) => {
-                        self.counts.replaced += u64::from(*old != value);
+                        if *old != value {
+                            self.notes.leave_out(REPLACED);
+                        }
                         *old = value;
                     }
                     None => earlier.fields.push((key, value)),
@@ -106,7 +97,7 @@ impl<I: Iterator<Item = anyhow::Result<DevicePoint>>> United<I> {
 
         let before = united.len();
         united.retain(|point| point.fields.iter().any(|(_, value)| !value.starts_with('"')));
-        self.counts.texts += (before - united.len()) as u64;
+        self.notes.leave_out_many(TEXTS, (before - united.len()) as u64);
         united.iter().map(|point| sent(device, point)).collect()
     }
 }
@@ -156,16 +147,17 @@ mod tests {
         }
     }
 
-    fn united(points: Vec<Point>) -> (Vec<Vec<String>>, UnitedCounts) {
+    fn united(points: Vec<Point>) -> (Vec<Vec<String>>, String) {
         let points =
             points.into_iter().map(|point| DevicePoint { device: point.owner().to_owned(), point });
         let mut points: Vec<DevicePoint> = points.collect();
         points.sort_by_key(|point| (point.device.clone(), point.point.nanos));
-        let mut united = United::new(points.into_iter().map(Ok));
-        let groups = united.by_ref().map(|group| {
+        let notes = Notes::default();
+        let united = United::new(points.into_iter().map(Ok), notes.clone());
+        let groups = united.map(|group| {
             group.unwrap().into_iter().map(|line| format!("{}: {}", line.line, line.text)).collect()
         });
-        (groups.collect(), united.counts())
+        (groups.collect(), notes.to_string())
     }
 
     #[test]
@@ -178,7 +170,7 @@ mod tests {
             })
             .collect();
         points.push(point(2, "m", ("f0", "7"), second));
-        let (groups, counts) = united(points);
+        let (groups, notes) = united(points);
         let fields = |value| (1..10).map(|n| format!("f{n}={value}")).collect::<Vec<_>>().join(",");
         assert_eq!(
             groups,
@@ -187,7 +179,7 @@ mod tests {
                 [format!("1: m,host=a f0=2,{} 2000000000", fields(2))],
             ]
         );
-        assert_eq!(counts, UnitedCounts { points: 21, replaced: 1, ..UnitedCounts::default() });
+        assert_eq!(notes, format!("left out     1 {REPLACED}"));
     }
 
     #[test]
@@ -200,7 +192,7 @@ mod tests {
             point(5, "m", ("v", "6"), 2_000_000),
             point(6, "m", ("v", "3"), -1),
         ];
-        let (groups, counts) = united(points);
+        let (groups, notes) = united(points);
         assert_eq!(
             groups,
             [
@@ -209,7 +201,7 @@ mod tests {
                 vec!["5: m,host=a v=6 2000000"],
             ]
         );
-        assert_eq!((counts.within_a_millisecond, counts.replaced), (2, 1));
+        assert_eq!(notes, format!("left out     2 {SAME_MILLISECOND}\nleft out     1 {REPLACED}"));
     }
 
     #[test]
@@ -219,8 +211,8 @@ mod tests {
             point(2, "m", ("s", "\"text\""), 2_000_000),
             point(3, "m", ("v", "t"), 2_000_000),
         ];
-        let (groups, counts) = united(points);
+        let (groups, notes) = united(points);
         assert_eq!(groups, [["2: m,host=a s=\"text\",v=t 2000000"]]);
-        assert_eq!(counts.texts, 1);
+        assert_eq!(notes, format!("left out     1 {TEXTS}"));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::fake_server::{self, Reply, Request};
-use crate::influxdb::{Context, FIRST_WINDOW, Server, Window, Windows};
+use crate::influxdb::{Context, FIRST_WINDOW, Server, Span, Window, Windows};
 
 /// The answer of a server with one measurement; `points` gets the statement of a query for points.
 fn reply(request: &Request, points: impl FnOnce(&str) -> String) -> Reply {
@@ -71,7 +71,7 @@ fn windows(
     let server = Arc::new(Server::connect(&server.url, None)?);
     let contexts = server.contexts(&[], |_| {})?;
     assert_eq!(contexts, [Context { database: "ho.me".to_owned(), policy: "years".to_owned() }]);
-    let span = (i64::MIN, 8 * FIRST_WINDOW);
+    let span = Span { from: i64::MIN, to: 8 * FIRST_WINDOW };
     Windows::new(server, contexts[0].clone(), after, span)?.collect()
 }
 
@@ -102,10 +102,10 @@ fn points_keep_the_text_of_their_numbers_and_windows_grow() {
     let begin = 1_000_000_000;
     assert_eq!(
         *asked,
-        [(begin, begin + FIRST_WINDOW), (begin + FIRST_WINDOW, begin + 5 * FIRST_WINDOW), (begin + 5 * FIRST_WINDOW, begin + 21 * FIRST_WINDOW)]
+        [(begin, begin + FIRST_WINDOW), (begin + FIRST_WINDOW, begin + 5 * FIRST_WINDOW), (begin + 5 * FIRST_WINDOW, 8 * FIRST_WINDOW)]
             .map(|(begin, end)| format!(r#"SELECT "ok"::boolean, "v"::float, "v"::string {from} time >= {begin} AND time < {end} GROUP BY *"#))
     );
-    assert_eq!(all.last().unwrap().until, begin + 21 * FIRST_WINDOW);
+    assert_eq!(all.last().unwrap().until, 8 * FIRST_WINDOW, "nothing is asked behind --to");
 }
 
 #[test]
