@@ -26,7 +26,7 @@ pub(crate) use conditions::conditions;
 pub(crate) use energy::energy;
 pub(crate) use events::device_events;
 use question::devices::{AskedDevices, DeviceSearch};
-use question::groups::{DeviceGroup, GroupMeters, GroupOf, RoomsOfRows};
+use question::groups::{GroupMeters, GroupOf, RoomsOfRows};
 use question::plan::RowPlan;
 pub(crate) use question::request::QueryScope;
 use question::request::{Grouping, SeriesRequest, metric_names};
