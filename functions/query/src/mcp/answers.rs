@@ -195,6 +195,7 @@ impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
             session: call.session,
             log: &mut *call.log,
         };
+
         let response = self.operations.answer(&mut asked).await?;
         serde_json::from_slice(&response.body).map_err(|_| {
             Problem::new(ProblemKind::Internal, format!("{} answers no JSON.", endpoint.path))
