@@ -2,9 +2,8 @@
 //!
 //! The package `influxql` has the language. The package `influxdb` has the parameters, and the statements that need no
 //! stored data. Here `select` runs a `SELECT`, and `read` reads its data from rollups of days, rollups of 15 minutes or
-//! readings, whichever are cheapest. `extreme` finds the timestamp of a smallest or largest value.
+//! readings, whichever are cheapest.
 
-mod extreme;
 mod failure;
 mod read;
 mod select;

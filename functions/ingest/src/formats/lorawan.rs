@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::payload::{Payload, Rest, Row, has_row};
+use super::payload::{Payload, Rest, Row, has_row, rows};
 use super::scale::{MILLI, OPENING, SAME, SWITCH, Scale};
 
 /// A temperature. The values that stand for a missing probe are left out.
@@ -36,56 +36,32 @@ const TRIGGER: Scale = Scale::Words(&[
 ]);
 
 /// Payload members from decoders of device makers and the Things Network's repository, in lower case.
-const DECODED: &[Row] = &[
-    ("temperature", "temperature", DEGREES),
-    ("temp", "temperature", DEGREES),
-    ("air_temperature", "temperature", DEGREES),
-    ("tempc_sht", "temperature", DEGREES),
-    ("tempc_ds", "probe_temperature", DEGREES),
-    ("tempc1", "probe_temperature", DEGREES),
-    ("external_temperature", "probe_temperature", DEGREES),
-    ("externaltemperature", "probe_temperature", DEGREES),
-    ("hum_sht", "humidity", SAME),
-    ("humidity", "humidity", SAME),
-    ("relative_humidity", "humidity", SAME),
-    ("relativehumidity", "humidity", SAME),
-    ("hum", "humidity", SAME),
-    ("co2", "co2", SAME),
-    // The unit is unknown: Milesight's decoders do not say whether it is ppb, µg/m³ or an index.
-    ("tvoc", "voc", SAME),
-    ("pm1_0", "pm1", SAME),
-    ("pm2_5", "pm2_5", SAME),
-    ("pm10", "pm10", SAME),
-    ("pressure", "pressure", SAME),
-    ("barometric_pressure", "pressure", SAME),
-    ("light", "illuminance", Scale::IfNumber),
-    ("lightintensity", "illuminance", SAME),
-    ("ill_lux", "illuminance", SAME),
-    ("illumination", "illuminance", SAME),
-    ("illuminance", "illuminance", SAME),
-    ("luminosity", "illuminance", SAME),
-    ("batv", "battery_voltage", SAME),
-    ("bat_v", "battery_voltage", SAME),
-    ("battery_voltage", "battery_voltage", SAME),
-    ("batteryvoltage", "battery_voltage", SAME),
-    ("vdd", "battery_voltage", MILLI),
-    ("soil_moisture", "soil_moisture", SAME),
-    ("water_soil", "soil_moisture", SAME),
-    ("wind_speed", "wind_speed", SAME),
-    ("wind_direction", "wind_direction", SAME),
-    ("presence", "presence", SWITCH),
-    ("occupancy", "occupancy", TRIGGER),
-    ("pir", "motion", TRIGGER),
+const DECODED: &[Row] = rows! {
+    DEGREES =>
+        "temperature", "temp": "temperature", "air_temperature": "temperature",
+        "tempc_sht": "temperature", "tempc_ds": "probe_temperature", "tempc1": "probe_temperature",
+        "external_temperature": "probe_temperature", "externaltemperature": "probe_temperature";
+    SAME =>
+        "hum_sht": "humidity", "humidity", "relative_humidity": "humidity",
+        "relativehumidity": "humidity", "hum": "humidity", "co2",
+        // The unit is unknown: Milesight's decoders do not say whether it is ppb, µg/m³ or an index.
+        "tvoc": "voc", "pm1_0": "pm1", "pm2_5", "pm10", "pressure",
+        "barometric_pressure": "pressure";
+    Scale::IfNumber => "light": "illuminance";
+    SAME =>
+        "lightintensity": "illuminance", "ill_lux": "illuminance", "illumination": "illuminance",
+        "illuminance", "luminosity": "illuminance", "batv": "battery_voltage",
+        "bat_v": "battery_voltage", "battery_voltage", "batteryvoltage": "battery_voltage";
+    MILLI => "vdd": "battery_voltage";
+    SAME => "soil_moisture", "water_soil": "soil_moisture", "wind_speed", "wind_direction";
+    SWITCH => "presence";
+    TRIGGER => "occupancy", "pir": "motion";
     // The number of motions, as Elsys counts them.
-    ("motion", "motion_count", Scale::IfNumber),
-    ("door", "open", OPENING),
-    ("door_status", "open", OPENING),
-    ("magnet_status", "open", OPENING),
-    ("leakage_status", "water_leak", LEAK),
-    ("water_leak", "water_leak", LEAK),
-    ("leak", "water_leak", LEAK),
-    ("tamper", "tamper", SWITCH),
-];
+    Scale::IfNumber => "motion": "motion_count";
+    OPENING => "door": "open", "door_status": "open", "magnet_status": "open";
+    LEAK => "leakage_status": "water_leak", "water_leak", "leak": "water_leak";
+    SWITCH => "tamper";
+};
 
 /// Members of decoded payloads that are no measurements.
 const IGNORED: &str = "\

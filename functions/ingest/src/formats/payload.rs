@@ -61,6 +61,29 @@ pub(crate) struct Measured {
 /// A row of a format's table: a key with `/` between levels, the metric, and the conversion to the metric's unit.
 pub(crate) type Row = (&'static str, &'static str, Scale);
 
+/// The rows of a table, in order. Behind each scale are keys; a key that is not the name of its metric has the metric
+/// behind a colon. A key of `phases` stands for three: `"pf"` for `a_pf`, `b_pf` and `c_pf`.
+macro_rules! rows {
+    (@rows [$($row:expr,)*]) => { &[$($row,)*] };
+    (@rows [$($row:expr,)*]
+        phases $scale:expr => $($key:literal $(: $metric:literal)?),+; $($rest:tt)*) => {
+        rows!(@rows [$($row,)* $(
+            (concat!("a_", $key), rows!(@metric $key $($metric)?, "_a"), $scale),
+            (concat!("b_", $key), rows!(@metric $key $($metric)?, "_b"), $scale),
+            (concat!("c_", $key), rows!(@metric $key $($metric)?, "_c"), $scale),
+        )+] $($rest)*)
+    };
+    (@rows [$($row:expr,)*]
+        $scale:expr => $($key:literal $(: $metric:literal)?),+; $($rest:tt)*) => {
+        rows!(@rows
+            [$($row,)* $(($key, rows!(@metric $key $($metric)?, ""), $scale),)+] $($rest)*)
+    };
+    (@metric $key:literal, $phase:literal) => { concat!($key, $phase) };
+    (@metric $key:literal $metric:literal, $phase:literal) => { concat!($metric, $phase) };
+    ($($groups:tt)+) => { rows!(@rows [] $($groups)+) };
+}
+pub(crate) use rows;
+
 /// How to read the members of an object that are in no table of the format.
 #[derive(Clone, Copy)]
 pub(crate) struct Rest<'a> {

@@ -23,7 +23,7 @@ pub(crate) fn quick(query: &[u8]) -> Result<Vec<Payload>, Problem> {
 pub(crate) fn shelly(query: &[u8]) -> Result<Vec<Payload>, Problem> {
     let parameters = parameters(query);
     let device = parameters.get("id").and_then(Value::as_str);
-    Ok(vec![take(&parameters, device, shelly::PARAMETERS, &["id"], false)?])
+    Ok(vec![take(&parameters, device, &shelly::parameters(), &["id"], false)?])
 }
 
 fn parameters(query: &[u8]) -> Map<String, Value> {
@@ -117,6 +117,7 @@ mod tests {
             ("temp=4&flood=1&batV=2.9&id=x", "x battery_voltage=2.9 temperature=4 water_leak=1"),
             ("state=open&lux=120&tilt=-1&id=x", "x illuminance=120 open=1"),
             ("temp=-1&hum=-1&id=x", "x temperature=-1"),
+            ("slat_pos=40&total_act=1500&id=x", "x cumulative_kwh_p=1.5 tilt_opening=40"),
         ] {
             assert_eq!(shown(shelly, query), expected, "{query}");
         }

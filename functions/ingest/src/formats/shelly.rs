@@ -6,80 +6,51 @@
 use api::endpoints::Operation;
 use serde_json::{Map, Value};
 
-use super::payload::{Payload, Rest, Row, TreeFormat, has_row, moment, text};
+use super::payload::{Payload, Rest, Row, TreeFormat, has_row, moment, rows, text};
 use super::scale::{FAHRENHEIT, MILLI, OPENING, SAME, SWITCH, Scale};
 use super::units::{Conversion, TENTH};
 use super::vocabulary;
 use crate::formats::moment::Moment;
 
 /// Members of components that switch, dim, move or meter.
-const METERED: &[Row] = &[
-    ("apower", "current_w", SAME),
-    ("act_power", "current_w", SAME),
-    ("aprt_power", "apparent_power", SAME),
-    ("voltage", "voltage", SAME),
-    ("current", "current", SAME),
-    ("freq", "frequency", SAME),
-    ("pf", "power_factor", SAME),
-    ("aenergy/total", "cumulative_kwh_p", MILLI),
-    ("ret_aenergy/total", "cumulative_kwh_n", MILLI),
-    ("total_act_energy", "cumulative_kwh_p", MILLI),
-    ("total_act_ret_energy", "cumulative_kwh_n", MILLI),
-    ("temperature/tC", "device_temperature", SAME),
-    ("output", "on", SWITCH),
-    ("brightness", "brightness", SAME),
-    // For covers and for slats, 100 is open: <https://shelly-api-docs.shelly.cloud/gen2/ComponentsAndServices/Cover>
-    ("current_pos", "position", SAME),
-    ("slat_pos", "tilt_opening", SAME),
-    ("state", "open", OPENING),
-];
+const METERED: &[Row] = rows! {
+    SAME =>
+        "apower": "current_w", "act_power": "current_w", "aprt_power": "apparent_power", "voltage",
+        "current", "freq": "frequency", "pf": "power_factor";
+    MILLI =>
+        "aenergy/total": "cumulative_kwh_p", "ret_aenergy/total": "cumulative_kwh_n",
+        "total_act_energy": "cumulative_kwh_p", "total_act_ret_energy": "cumulative_kwh_n";
+    SAME => "temperature/tC": "device_temperature";
+    SWITCH => "output": "on";
+    SAME =>
+        "brightness",
+        // For covers and for slats, 100 is open: <https://shelly-api-docs.shelly.cloud/gen2/ComponentsAndServices/Cover>
+        "current_pos": "position", "slat_pos": "tilt_opening";
+    OPENING => "state": "open";
+};
 
 /// Members of a three-phase meter and of its energies.
-const PHASES: &[Row] = &[
-    ("a_act_power", "current_w_a", SAME),
-    ("b_act_power", "current_w_b", SAME),
-    ("c_act_power", "current_w_c", SAME),
-    ("total_act_power", "current_w", SAME),
-    ("a_aprt_power", "apparent_power_a", SAME),
-    ("b_aprt_power", "apparent_power_b", SAME),
-    ("c_aprt_power", "apparent_power_c", SAME),
-    ("total_aprt_power", "apparent_power", SAME),
-    ("a_voltage", "voltage_a", SAME),
-    ("b_voltage", "voltage_b", SAME),
-    ("c_voltage", "voltage_c", SAME),
-    ("a_current", "current_a", SAME),
-    ("b_current", "current_b", SAME),
-    ("c_current", "current_c", SAME),
-    ("n_current", "current_n", SAME),
-    ("total_current", "current", SAME),
-    ("a_pf", "power_factor_a", SAME),
-    ("b_pf", "power_factor_b", SAME),
-    ("c_pf", "power_factor_c", SAME),
-    ("a_freq", "frequency_a", SAME),
-    ("b_freq", "frequency_b", SAME),
-    ("c_freq", "frequency_c", SAME),
-    ("a_total_act_energy", "cumulative_kwh_p_a", MILLI),
-    ("b_total_act_energy", "cumulative_kwh_p_b", MILLI),
-    ("c_total_act_energy", "cumulative_kwh_p_c", MILLI),
-    ("a_total_act_ret_energy", "cumulative_kwh_n_a", MILLI),
-    ("b_total_act_ret_energy", "cumulative_kwh_n_b", MILLI),
-    ("c_total_act_ret_energy", "cumulative_kwh_n_c", MILLI),
-    ("total_act", "cumulative_kwh_p", MILLI),
-    ("total_act_ret", "cumulative_kwh_n", MILLI),
-];
+const PHASES: &[Row] = rows! {
+    phases SAME =>
+        "act_power": "current_w", "aprt_power": "apparent_power", "voltage", "current",
+        "pf": "power_factor", "freq": "frequency";
+    SAME =>
+        "total_act_power": "current_w", "total_aprt_power": "apparent_power",
+        "n_current": "current_n", "total_current": "current";
+    phases MILLI =>
+        "total_act_energy": "cumulative_kwh_p", "total_act_ret_energy": "cumulative_kwh_n";
+    MILLI => "total_act": "cumulative_kwh_p", "total_act_ret": "cumulative_kwh_n";
+};
 
 /// The temperature of the device's board, which is a separate component in devices that switch nothing.
 const BOARD: &[Row] = &[("tC", "device_temperature", SAME)];
 
 /// Members of components that measure. A temperature comes in °C and in °F; °C is preferred.
-const MEASURING: &[Row] = &[
-    ("tC", "temperature", SAME),
-    ("rh", "humidity", SAME),
-    ("lux", "illuminance", SAME),
-    ("battery/percent", "battery", SAME),
-    ("battery/V", "battery_voltage", SAME),
-    ("voltage", "voltage", SAME),
-];
+const MEASURING: &[Row] = rows! {
+    SAME =>
+        "tC": "temperature", "rh": "humidity", "lux": "illuminance", "battery/percent": "battery",
+        "battery/V": "battery_voltage", "voltage";
+};
 
 /// Members of components that raise an alarm: `true` is an alarm.
 const SMOKE: &[Row] = &[("alarm", "smoke", SWITCH)];
@@ -95,34 +66,26 @@ const INPUT: &[Row] =
     &[("state", "input", SWITCH), ("counts/total", "count", SAME), ("freq", "frequency", SAME)];
 
 /// Members of radiator valves and of thermostats.
-const THERMOSTAT: &[Row] = &[
-    ("current_C", "temperature", SAME),
-    ("target_C", "set_temperature", SAME),
-    ("current_humidity", "humidity", SAME),
-    // 100 is open: <https://shelly-api-docs.shelly.cloud/gen2/Devices/Gen3/ShellyBluGwG3>
-    ("pos", "position", SAME),
-    ("output", "heating", SWITCH),
-    ("battery", "battery", SAME),
-    ("rssi", "signal_strength", SAME),
-];
+const THERMOSTAT: &[Row] = rows! {
+    SAME =>
+        "current_C": "temperature", "target_C": "set_temperature", "current_humidity": "humidity",
+        // 100 is open: <https://shelly-api-docs.shelly.cloud/gen2/Devices/Gen3/ShellyBluGwG3>
+        "pos": "position";
+    SWITCH => "output": "heating";
+    SAME => "battery", "rssi": "signal_strength";
+};
 
 /// Members of a Bluetooth device that a gateway receives. The device's measurements are separate components.
 const BLUETOOTH: &[Row] = &[("battery", "battery", SAME), ("rssi", "signal_strength", SAME)];
 
 /// Members of messages in which a script passes on a Bluetooth device's data.
-const HEARD: &[Row] = &[
-    ("battery", "battery", SAME),
-    ("rssi", "signal_strength", SAME),
-    ("temperature", "temperature", SAME),
-    ("humidity", "humidity", SAME),
-    ("illuminance", "illuminance", SAME),
-    ("motion", "motion", SWITCH),
-    ("window", "open", SWITCH),
+const HEARD: &[Row] = rows! {
+    SAME => "battery", "rssi": "signal_strength", "temperature", "humidity", "illuminance";
+    SWITCH => "motion", "window": "open";
     // In degrees: <https://bthome.io/format/>
-    ("rotation", "tilt", SAME),
-    ("moisture", "soil_moisture", SAME),
-    ("distance", "distance", Scale::Number(TENTH)),
-];
+    SAME => "rotation": "tilt", "moisture": "soil_moisture";
+    Scale::Number(TENTH) => "distance";
+};
 
 /// Metrics of Bluetooth sensors by their object's number in `BTHome`. Only answers to `Shelly.GetComponents` have the
 /// number.
@@ -155,37 +118,20 @@ const OBJECTS: &[(u64, &str, Scale)] = &[
     (95, "rain", SAME),
 ];
 
-/// The components that are read: the kind, which stands before `:`, and the table.
+/// The components that are read: the kinds, which stand before `:`, and their table.
 const COMPONENTS: &[(&str, &[Row])] = &[
-    ("switch", METERED),
-    ("light", METERED),
-    ("cover", METERED),
-    ("rgb", METERED),
-    ("rgbw", METERED),
-    ("cct", METERED),
-    ("pm1", METERED),
-    ("em1", METERED),
-    ("em1data", METERED),
-    ("em", PHASES),
-    ("emdata", PHASES),
-    ("temperature", MEASURING),
-    ("humidity", MEASURING),
-    ("illuminance", MEASURING),
-    ("devicepower", MEASURING),
-    ("voltmeter", MEASURING),
+    ("switch light cover rgb rgbw cct pm1 em1 em1data", METERED),
+    ("em emdata", PHASES),
+    ("temperature humidity illuminance devicepower voltmeter", MEASURING),
     ("smoke", SMOKE),
     ("flood", FLOOD),
     ("gas", GAS),
     ("co", CARBON_MONOXIDE),
-    ("presence", PRESENCE),
-    ("presencezone", PRESENCE),
+    ("presence presencezone", PRESENCE),
     ("input", INPUT),
-    ("thermostat", THERMOSTAT),
-    ("blutrv", THERMOSTAT),
+    ("thermostat blutrv", THERMOSTAT),
     ("bthomedevice", BLUETOOTH),
-    ("bthomesensor", &[]),
-    ("number", &[]),
-    ("boolean", &[]),
+    ("bthomesensor number boolean", &[]),
 ];
 
 /// Kinds of components that only measure.
@@ -220,27 +166,23 @@ const IGNORED: &str = "\
     timer_* timestamp transition ts units user_calibrated_phase xcounts xfreq";
 
 /// Members of Gen1's `/status`. `temperature` is the heat of a relay, which `tmp` has, too.
-const GEN1: &[Row] = &[
-    ("hum/value", "humidity", SENSED),
-    ("bat/value", "battery", SENSED),
-    ("bat/voltage", "battery_voltage", SENSED),
-    ("lux/value", "illuminance", SENSED),
-    ("temperature", "device_temperature", SAME),
-    ("flood", "water_leak", SWITCH),
-    ("smoke", "smoke", SWITCH),
-    ("sensor/state", "open", OPENING),
-    ("sensor/motion", "motion", SWITCH),
-    ("sensor/vibration", "vibration", SWITCH),
+const GEN1: &[Row] = rows! {
+    SENSED =>
+        "hum/value": "humidity", "bat/value": "battery", "bat/voltage": "battery_voltage",
+        "lux/value": "illuminance";
+    SAME => "temperature": "device_temperature";
+    SWITCH => "flood": "water_leak", "smoke";
+    OPENING => "sensor/state": "open";
+    SWITCH => "sensor/motion": "motion", "sensor/vibration": "vibration";
     // In degrees: <https://shelly-api-docs.shelly.cloud/gen1/#shelly-door-window-1-2-status>
-    ("accel/tilt", "tilt", SENSED),
-    ("accel/vibration", "vibration", Scale::Unless(&["-1"])),
-    ("concentration/ppm", "gas_concentration", SAME),
-    ("gas_sensor/alarm_state", "gas", ALARM),
-    ("wifi_sta/rssi", "signal_strength", SAME),
-    ("voltage", "voltage", SAME),
-    ("total_power", "current_w", SAME),
-    ("emeter_n/current", "current_n", SAME),
-];
+    SENSED => "accel/tilt": "tilt";
+    Scale::Unless(&["-1"]) => "accel/vibration": "vibration";
+    SAME => "concentration/ppm": "gas_concentration";
+    ALARM => "gas_sensor/alarm_state": "gas";
+    SAME =>
+        "wifi_sta/rssi": "signal_strength", "voltage", "total_power": "current_w",
+        "emeter_n/current": "current_n";
+};
 /// Members of a relay, a light or a roller.
 const GEN1_OUTPUT: &[Row] = &[
     ("ison", "on", SWITCH),
@@ -253,15 +195,12 @@ const GEN1_OUTPUT: &[Row] = &[
 const GEN1_METER: &[Row] =
     &[("power", "current_w", SAME), ("total", "cumulative_kwh_p", WATT_MINUTES)];
 /// Members of a separate energy meter, which counts Wh.
-const GEN1_ENERGY_METER: &[Row] = &[
-    ("power", "current_w", SAME),
-    ("voltage", "voltage", SAME),
-    ("current", "current", SAME),
-    ("pf", "power_factor", SAME),
-    ("reactive", "reactive_power", SAME),
-    ("total", "cumulative_kwh_p", MILLI),
-    ("total_returned", "cumulative_kwh_n", MILLI),
-];
+const GEN1_ENERGY_METER: &[Row] = rows! {
+    SAME =>
+        "power": "current_w", "voltage", "current", "pf": "power_factor",
+        "reactive": "reactive_power";
+    MILLI => "total": "cumulative_kwh_p", "total_returned": "cumulative_kwh_n";
+};
 /// Members of a switch's input, and (`GEN1_ANALOGUE`) of an analogue input.
 const GEN1_INPUT: &[Row] = &[("input", "input", SWITCH)];
 const GEN1_ANALOGUE: &[Row] = &[("voltage", "voltage", SAME)];
@@ -297,44 +236,22 @@ const GEN1_IGNORED: &str = "\
     thermostats ext_temperature ext_humidity ext_sensors ext_switch valves gain white temp red green blue \
     boost_minutes schedule_profile target_t ison state wifi_ap calibrated rotation_* dbg_flags ps_mode";
 
-/// The parameters of actions: those that Gen1 adds to an address, and the names that values have in Gen2.
-pub(crate) const PARAMETERS: &[Row] = &[
-    ("temp", "temperature", SENSED_DEGREES),
-    ("tC", "temperature", SAME),
-    ("tF", "temperature", FAHRENHEIT),
-    ("hum", "humidity", SENSED),
-    ("rh", "humidity", SAME),
-    ("lux", "illuminance", SENSED),
-    ("bat", "battery", SENSED),
-    ("batV", "battery_voltage", SENSED),
-    ("flood", "water_leak", SWITCH),
-    ("smoke", "smoke", SWITCH),
-    ("state", "open", OPENING),
-    ("tilt", "tilt", SENSED),
-    ("vibration", "vibration", SWITCH),
-    ("apower", "current_w", SAME),
-    ("act_power", "current_w", SAME),
-    ("voltage", "voltage", SAME),
-    ("current", "current", SAME),
-    ("output", "on", SWITCH),
-    ("motion", "motion", SWITCH),
-    ("ppm", "gas_concentration", SAME),
-    ("aprt_power", "apparent_power", SAME),
-    ("pf", "power_factor", SAME),
-    ("freq", "frequency", SAME),
-    ("a_act_power", "current_w_a", SAME),
-    ("b_act_power", "current_w_b", SAME),
-    ("c_act_power", "current_w_c", SAME),
-    ("total_act_power", "current_w", SAME),
-    ("a_voltage", "voltage_a", SAME),
-    ("b_voltage", "voltage_b", SAME),
-    ("c_voltage", "voltage_c", SAME),
-    ("a_current", "current_a", SAME),
-    ("b_current", "current_b", SAME),
-    ("c_current", "current_c", SAME),
-    ("current_pos", "position", SAME),
-    ("brightness", "brightness", SAME),
-];
+/// Parameters of actions that are no names of values in Gen2: those that Gen1 adds to an address, and short names.
+const OF_ACTIONS: &[Row] = rows! {
+    SENSED_DEGREES => "temp": "temperature";
+    FAHRENHEIT => "tF": "temperature";
+    SENSED =>
+        "hum": "humidity", "lux": "illuminance", "bat": "battery", "batV": "battery_voltage",
+        "tilt";
+    SWITCH => "flood": "water_leak", "smoke", "vibration", "motion";
+    SAME => "ppm": "gas_concentration";
+};
+
+/// The rows of an action's parameters. The names that values have in Gen2 are parameters as well.
+pub(crate) fn parameters() -> Vec<Row> {
+    let rows = [OF_ACTIONS, METERED, PHASES, MEASURING].concat();
+    rows.into_iter().filter(|(key, ..)| !key.contains('/')).collect()
+}
 
 /// Watt-minutes to kWh, rounded to the milliwatt-hour.
 const WATT_MINUTES: Scale =
@@ -377,7 +294,7 @@ pub(super) const FORMAT: TreeFormat = TreeFormat {
         GEN1_OUTPUT,
         GEN1_METER,
         GEN1_ENERGY_METER,
-        PARAMETERS,
+        OF_ACTIONS,
     ],
 };
 
@@ -449,7 +366,7 @@ fn read_component(
 
 /// The table of a kind of components.
 fn rows_of(kind: &str) -> Option<&'static [Row]> {
-    COMPONENTS.iter().find(|(known, _)| *known == kind).map(|(_, rows)| *rows)
+    COMPONENTS.iter().find(|(kinds, _)| has_name(kinds, kind)).map(|(_, rows)| *rows)
 }
 
 /// Reads Bluetooth data that a script on a gateway passes on, such as Shelly's example script. The device of each

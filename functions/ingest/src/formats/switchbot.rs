@@ -6,39 +6,30 @@ use api::endpoints::Operation;
 use domain::Timestamp;
 use serde_json::Value;
 
-use super::payload::{Payload, Rest, Row, TreeFormat, has_row, text};
+use super::payload::{Payload, Rest, Row, TreeFormat, has_row, rows, text};
 use super::scale::{FAHRENHEIT, LOCK, MILLI, OPENING, SAME, SWITCH, Scale};
 use super::units::{CLOSED, TILT};
 use crate::formats::moment::Moment;
 
 /// Members of reports and statuses. `weight` is the power of plugs without a member `power`.
-const REPORTED: &[Row] = &[
-    ("humidity", "humidity", SAME),
-    ("CO2", "co2", SAME),
-    ("battery", "battery", SAME),
-    ("lightLevel", "light_level", SAME),
-    ("weight", "current_w", SAME),
-    ("voltage", "voltage", SAME),
-    ("electricCurrent", "current", MILLI),
-    ("powerState", "on", SWITCH),
-    ("switchStatus", "on", SWITCH),
-    ("openState", "open", OPENING),
-    ("doorState", "open", OPENING),
-    ("doorStatus", "open", DOOR),
-    ("lockState", "locked", LOCK),
-    ("moveDetected", "motion", SWITCH),
-    ("Detected", "presence", SWITCH),
-    ("brightness", "brightness", Scale::IfNumber),
-    ("targetTemperature", "set_temperature", SAME),
-    ("switch1Status", "on_a", SWITCH),
-    ("switch2Status", "on_b", SWITCH),
-    ("switch1Voltage", "voltage_a", SAME),
-    ("switch2Voltage", "voltage_b", SAME),
-    ("switch1Power", "current_w_a", SAME),
-    ("switch2Power", "current_w_b", SAME),
-    ("switch1ElectricCurrent", "current_a", MILLI),
-    ("switch2ElectricCurrent", "current_b", MILLI),
-];
+const REPORTED: &[Row] = rows! {
+    SAME =>
+        "humidity", "CO2": "co2", "battery", "lightLevel": "light_level", "weight": "current_w",
+        "voltage";
+    MILLI => "electricCurrent": "current";
+    SWITCH => "powerState": "on", "switchStatus": "on";
+    OPENING => "openState": "open", "doorState": "open";
+    DOOR => "doorStatus": "open";
+    LOCK => "lockState": "locked";
+    SWITCH => "moveDetected": "motion", "Detected": "presence";
+    Scale::IfNumber => "brightness";
+    SAME => "targetTemperature": "set_temperature";
+    SWITCH => "switch1Status": "on_a", "switch2Status": "on_b";
+    SAME =>
+        "switch1Voltage": "voltage_a", "switch2Voltage": "voltage_b", "switch1Power": "current_w_a",
+        "switch2Power": "current_w_b";
+    MILLI => "switch1ElectricCurrent": "current_a", "switch2ElectricCurrent": "current_b";
+};
 
 /// A garage door: 0 is open.
 const DOOR: Scale = Scale::Words(&[("0", "1"), ("1", "0")]);

@@ -7,7 +7,7 @@
 use api::endpoints::Operation;
 use serde_json::{Map, Value};
 
-use super::payload::{Payload, Rest, Row, TreeFormat, has_row, moment, text};
+use super::payload::{Payload, Rest, Row, TreeFormat, has_row, moment, rows, text};
 use super::scale::{FAHRENHEIT, SAME, SWITCH, Scale};
 use super::units::{
     Conversion, INCHES_OF_MERCURY, KILOMETRES_PER_HOUR, KNOTS, MILES_PER_HOUR,
@@ -16,120 +16,64 @@ use super::units::{
 use super::vocabulary;
 
 /// Members of the device's own energy meter.
-const ENERGY: &[Row] = &[
-    ("Total", "cumulative_kwh_p", SAME),
-    ("ExportActive", "cumulative_kwh_n", SAME),
-    ("Power", "current_w", SAME),
-    ("ApparentPower", "apparent_power", SAME),
-    ("ReactivePower", "reactive_power", SAME),
-    ("Factor", "power_factor", SAME),
-    ("Voltage", "voltage", SAME),
-    ("Current", "current", SAME),
-    ("Frequency", "frequency", SAME),
-];
+const ENERGY: &[Row] = rows! {
+    SAME =>
+        "Total": "cumulative_kwh_p", "ExportActive": "cumulative_kwh_n", "Power": "current_w",
+        "ApparentPower": "apparent_power", "ReactivePower": "reactive_power",
+        "Factor": "power_factor", "Voltage": "voltage", "Current": "current",
+        "Frequency": "frequency";
+};
 
 /// Members of a sensor, which is a separate part. A digit at the end of a key numbers several values: `Temperature1`.
-const SENSOR: &[Row] = &[
-    ("Temperature", "temperature", SAME),
-    ("ProbeTemperature", "temperature", SAME),
-    ("AMBTMP", "temperature", SAME),
-    ("DewPoint", "dew_point", SAME),
-    ("Humidity", "humidity", SAME),
-    ("Pressure", "pressure", SAME),
-    ("SeaPressure", "sea_level_pressure", SAME),
-    ("Illuminance", "illuminance", SAME),
-    ("CarbonDioxide", "co2", SAME),
-    ("eCO2", "eco2", SAME),
-    ("TVOC", "tvoc", SAME),
-    ("Gas", "gas_resistance", SAME),
-    ("PM1", "pm1", SAME),
-    ("PM1_0", "pm1", SAME),
-    ("PM2.5", "pm2_5", SAME),
-    ("PM2_5", "pm2_5", SAME),
-    ("PM10", "pm10", SAME),
-    ("Moisture", "soil_moisture", SAME),
-    ("Distance", "distance", SAME),
-    ("UvIndex", "uv_index", SAME),
-    ("WindSpeed", "wind_speed", SAME),
-    ("Speed/Act", "wind_speed", SAME),
-    ("Speed/Max", "wind_gust", SAME),
-    ("Dir/Deg", "wind_direction", SAME),
-    ("Battery", "battery", SAME),
-    ("BatteryPercentage", "battery", SAME),
-    ("BatteryVoltage", "battery_voltage", SAME),
-    ("RSSI", "signal_strength", SAME),
-    ("LinkQuality", "link_quality", SAME),
-    ("Voltage", "voltage", SAME),
-    ("Current", "current", SAME),
-    ("Power", "current_w", SAME),
-    // Covers are open at 100, and slats turn by degrees: <https://tasmota.github.io/docs/Blinds-and-Shutters/>
-    ("Position", "position", SAME),
-    ("Tilt", "tilt", SAME),
-    ("C", "count", SAME),
-    // A meter's script sends these in lower case. `Energy` may come from another sensor, for a lightning flash.
-    ("energy", "cumulative_kwh_p", SAME),
-    ("en_out", "cumulative_kwh_n", SAME),
-    ("power", "current_w", SAME),
-];
+const SENSOR: &[Row] = rows! {
+    SAME =>
+        "Temperature": "temperature", "ProbeTemperature": "temperature", "AMBTMP": "temperature",
+        "DewPoint": "dew_point", "Humidity": "humidity", "Pressure": "pressure",
+        "SeaPressure": "sea_level_pressure", "Illuminance": "illuminance", "CarbonDioxide": "co2",
+        "eCO2": "eco2", "TVOC": "tvoc", "Gas": "gas_resistance", "PM1": "pm1", "PM1_0": "pm1",
+        "PM2.5": "pm2_5", "PM2_5": "pm2_5", "PM10": "pm10", "Moisture": "soil_moisture",
+        "Distance": "distance", "UvIndex": "uv_index", "WindSpeed": "wind_speed",
+        "Speed/Act": "wind_speed", "Speed/Max": "wind_gust", "Dir/Deg": "wind_direction",
+        "Battery": "battery", "BatteryPercentage": "battery", "BatteryVoltage": "battery_voltage",
+        "RSSI": "signal_strength", "LinkQuality": "link_quality", "Voltage": "voltage",
+        "Current": "current", "Power": "current_w",
+        // Covers are open at 100, and slats turn by degrees: <https://tasmota.github.io/docs/Blinds-and-Shutters/>
+        "Position": "position", "Tilt": "tilt", "C": "count",
+        // A meter's script sends these in lower case. `Energy` may come from another sensor, for a lightning flash.
+        "energy": "cumulative_kwh_p", "en_out": "cumulative_kwh_n", "power": "current_w";
+};
 
 /// Members of a meter's reader, whose script chooses the names. These are the names of the documented scripts, in upper
 /// or lower case.
-const METER: &[Row] = &[
-    ("Total_in", "cumulative_kwh_p", SAME),
-    ("E_in", "cumulative_kwh_p", SAME),
-    ("Energy_Tot", "cumulative_kwh_p", SAME),
-    ("Verbrauch_Summe", "cumulative_kwh_p", SAME),
-    ("Total_out", "cumulative_kwh_n", SAME),
-    ("E_out", "cumulative_kwh_n", SAME),
-    ("Energy_Tot_Export", "cumulative_kwh_n", SAME),
-    ("Einspeisung_Summe", "cumulative_kwh_n", SAME),
-    ("Power_curr", "current_w", SAME),
-    ("Power_cur", "current_w", SAME),
-    ("P_in", "current_w", SAME),
-    ("Watt_Summe", "current_w", SAME),
-    ("Power_p1", "current_w_a", SAME),
-    ("Power_p2", "current_w_b", SAME),
-    ("Power_p3", "current_w_c", SAME),
-    ("Power_L1", "current_w_a", SAME),
-    ("Power_L2", "current_w_b", SAME),
-    ("Power_L3", "current_w_c", SAME),
-    ("Watt_L1", "current_w_a", SAME),
-    ("Watt_L2", "current_w_b", SAME),
-    ("Watt_L3", "current_w_c", SAME),
-    ("Volt_p1", "voltage_a", SAME),
-    ("Volt_p2", "voltage_b", SAME),
-    ("Volt_p3", "voltage_c", SAME),
-    ("Volt_L1", "voltage_a", SAME),
-    ("Volt_L2", "voltage_b", SAME),
-    ("Volt_L3", "voltage_c", SAME),
-    ("Voltage_L1", "voltage_a", SAME),
-    ("Voltage_L2", "voltage_b", SAME),
-    ("Voltage_L3", "voltage_c", SAME),
-    ("Curr_p1", "current_a", SAME),
-    ("Curr_p2", "current_b", SAME),
-    ("Curr_p3", "current_c", SAME),
-    ("Current_L1", "current_a", SAME),
-    ("Current_L2", "current_b", SAME),
-    ("Current_L3", "current_c", SAME),
-    ("PF_L1", "power_factor_a", SAME),
-    ("PF_L2", "power_factor_b", SAME),
-    ("PF_L3", "power_factor_c", SAME),
-    ("HZ", "frequency", SAME),
-];
+const METER: &[Row] = rows! {
+    SAME =>
+        "Total_in": "cumulative_kwh_p", "E_in": "cumulative_kwh_p",
+        "Energy_Tot": "cumulative_kwh_p", "Verbrauch_Summe": "cumulative_kwh_p",
+        "Total_out": "cumulative_kwh_n", "E_out": "cumulative_kwh_n",
+        "Energy_Tot_Export": "cumulative_kwh_n", "Einspeisung_Summe": "cumulative_kwh_n",
+        "Power_curr": "current_w", "Power_cur": "current_w", "P_in": "current_w",
+        "Watt_Summe": "current_w", "Power_p1": "current_w_a", "Power_p2": "current_w_b",
+        "Power_p3": "current_w_c", "Power_L1": "current_w_a", "Power_L2": "current_w_b",
+        "Power_L3": "current_w_c", "Watt_L1": "current_w_a", "Watt_L2": "current_w_b",
+        "Watt_L3": "current_w_c", "Volt_p1": "voltage_a", "Volt_p2": "voltage_b",
+        "Volt_p3": "voltage_c", "Volt_L1": "voltage_a", "Volt_L2": "voltage_b",
+        "Volt_L3": "voltage_c", "Voltage_L1": "voltage_a", "Voltage_L2": "voltage_b",
+        "Voltage_L3": "voltage_c", "Curr_p1": "current_a", "Curr_p2": "current_b",
+        "Curr_p3": "current_c", "Current_L1": "current_a", "Current_L2": "current_b",
+        "Current_L3": "current_c", "PF_L1": "power_factor_a", "PF_L2": "power_factor_b",
+        "PF_L3": "power_factor_c", "HZ": "frequency";
+};
 
 /// Members of a device that Tasmota's Zigbee bridge has received.
-const RECEIVED: &[Row] = &[
-    ("Power", "on", SWITCH),
-    ("Occupancy", "occupancy", SWITCH),
-    ("ActivePower", "current_w", SAME),
-    ("RMSVoltage", "voltage", SAME),
-    ("RMSCurrent", "current", SAME),
-    // From 0 to 254; the `Dimmer` of a Tasmota's own light is from 0 to 100.
-    ("Dimmer", "brightness_level", SAME),
-    ("Illuminance", "illuminance_raw", SAME),
+const RECEIVED: &[Row] = rows! {
+    SWITCH => "Power": "on", "Occupancy": "occupancy";
+    SAME =>
+        "ActivePower": "current_w", "RMSVoltage": "voltage", "RMSCurrent": "current",
+        // From 0 to 254; the `Dimmer` of a Tasmota's own light is from 0 to 100.
+        "Dimmer": "brightness_level", "Illuminance": "illuminance_raw";
     // 1 is an alarm: the contact is open.
-    ("Contact", "open", SWITCH),
-];
+    SWITCH => "Contact": "open";
+};
 
 /// Members of a sensor inside the device, which measures the device's own heat.
 const INSIDE: &[Row] = &[("Temperature", "device_temperature", SAME)];
@@ -138,27 +82,14 @@ const INSIDE: &[Row] = &[("Temperature", "device_temperature", SAME)];
 const CHIPS: [&str; 5] = ["ESP32", "BK72", "BL09", "AXP192", "AXP2101"];
 
 /// The state of the device itself. `Wifi/RSSI` is a percentage; `Signal` is in dBm.
-const STATE: &[Row] = &[
-    ("POWER", "on", SWITCH),
-    ("POWER1", "on_a", SWITCH),
-    ("POWER2", "on_b", SWITCH),
-    ("POWER3", "on_c", SWITCH),
-    ("POWER4", "on_d", SWITCH),
-    ("POWER5", "on_e", SWITCH),
-    ("POWER6", "on_f", SWITCH),
-    ("POWER7", "on_g", SWITCH),
-    ("POWER8", "on_h", SWITCH),
-    ("Switch1", "input_a", SWITCH),
-    ("Switch2", "input_b", SWITCH),
-    ("Switch3", "input_c", SWITCH),
-    ("Switch4", "input_d", SWITCH),
-    ("Switch5", "input_e", SWITCH),
-    ("Switch6", "input_f", SWITCH),
-    ("Switch7", "input_g", SWITCH),
-    ("Switch8", "input_h", SWITCH),
-    ("Dimmer", "brightness", SAME),
-    ("Wifi/Signal", "signal_strength", SAME),
-];
+const STATE: &[Row] = rows! {
+    SWITCH =>
+        "POWER": "on", "POWER1": "on_a", "POWER2": "on_b", "POWER3": "on_c", "POWER4": "on_d",
+        "POWER5": "on_e", "POWER6": "on_f", "POWER7": "on_g", "POWER8": "on_h",
+        "Switch1": "input_a", "Switch2": "input_b", "Switch3": "input_c", "Switch4": "input_d",
+        "Switch5": "input_e", "Switch6": "input_f", "Switch7": "input_g", "Switch8": "input_h";
+    SAME => "Dimmer": "brightness", "Wifi/Signal": "signal_strength";
+};
 
 /// Skipped members: descriptions of the device, and counts of one day or one period, which begin again at zero.
 const IGNORED: &str = "\

@@ -1,95 +1,65 @@
 //! The vocabulary: names and units of the metrics to which devices' own payloads are mapped. Knows no payload.
 
+use std::sync::LazyLock;
+
 use domain::{MetricKind, MetricName, Unit};
 
-/// Every metric with its unit. States and ratios have no unit.
+/// The metrics of each unit. States and ratios have no unit, nor have values in the device's own unit or steps.
 ///
 /// A metric is a counter because of its name, see [`MetricName::well_known`], or because it is in [`COUNTERS`].
-pub(crate) const METRICS: &[(&str, Option<&str>)] = &[
-    ("apparent_power", Some("VA")),
-    ("battery", Some("%")),
-    ("battery_low", None),
-    ("battery_voltage", Some("V")),
-    ("brightness", Some("%")),
-    // In the device's own steps; lights of Zigbee have 0 to 254.
-    ("brightness_level", None),
-    ("carbon_monoxide", None),
-    ("co2", Some("ppm")),
-    ("contact", None),
-    ("count", None),
-    ("cumulative_kwh_n", Some("kWh")),
-    ("cumulative_kwh_p", Some("kWh")),
-    ("current", Some("A")),
-    ("current_w", Some("W")),
-    ("device_temperature", Some("°C")),
-    ("dew_point", Some("°C")),
-    ("distance", Some("cm")),
-    ("eco2", Some("ppm")),
-    ("flow", Some("m³/h")),
-    ("frequency", Some("Hz")),
-    ("gas", None),
-    ("gas_concentration", Some("ppm")),
-    // Of a gas meter or a sensor, in the device's own unit.
-    ("gas_reading", None),
-    ("gas_resistance", Some("kOhm")),
-    ("heating", None),
-    ("heating_demand", Some("%")),
-    ("humidity", Some("%")),
-    ("illuminance", Some("lx")),
-    // On Zigbee's logarithmic scale; some devices send lx.
-    ("illuminance_raw", None),
-    ("input", None),
-    ("light_level", None),
-    ("lightning_distance", Some("km")),
-    ("link_margin", Some("dB")),
-    ("link_quality", None),
-    ("locked", None),
-    ("motion", None),
-    ("motion_count", None),
-    ("nox_index", None),
-    ("occupancy", None),
-    ("on", None),
-    ("open", None),
-    // How far a cover is open: 100 is open. `position` is the same for devices whose value needs no conversion.
-    ("opening", Some("%")),
-    ("pm1", Some("µg/m³")),
-    ("pm10", Some("µg/m³")),
-    ("pm2_5", Some("µg/m³")),
-    ("position", Some("%")),
-    ("power_factor", None),
-    ("presence", None),
-    ("pressure", Some("hPa")),
-    ("probe_temperature", Some("°C")),
-    ("rain", Some("mm")),
-    ("rain_rate", Some("mm/h")),
-    ("reactive_power", Some("var")),
-    ("sea_level_pressure", Some("hPa")),
-    ("set_temperature", Some("°C")),
-    ("signal_strength", Some("dBm")),
-    ("smoke", None),
-    ("snr", Some("dB")),
-    ("soil_moisture", Some("%")),
-    ("tamper", None),
-    ("temperature", Some("°C")),
-    ("tilt", Some("°")),
-    // How far slats are open: 100 is open.
-    ("tilt_opening", Some("%")),
-    ("tvoc", Some("ppb")),
-    ("uv_index", None),
-    ("vibration", None),
-    // In the device's own unit: µg/m³, ppb, ppm or an index.
-    ("voc", None),
-    ("voc_index", None),
-    ("voltage", Some("V")),
-    // In the device's own unit: m³ or L.
-    ("water_consumed", None),
-    ("water_leak", None),
-    ("water_volume", Some("m³")),
-    ("wind_direction", Some("°")),
-    ("wind_gust", Some("m/s")),
-    ("wind_speed", Some("m/s")),
-    ("window_open", None),
+const UNITS: &[(Option<&str>, &str)] = &[
+    // Own units and steps: lights of Zigbee have 0 to 254 for `brightness_level`; `illuminance_raw` is on Zigbee's
+    // logarithmic scale or in lx; `voc` in µg/m³, ppb, ppm or as an index; `water_consumed` in m³ or L; `gas_reading` is
+    // of a gas meter or a sensor.
+    (
+        None,
+        "battery_low brightness_level carbon_monoxide contact count gas gas_reading heating \
+         illuminance_raw input light_level link_quality locked motion motion_count nox_index \
+         occupancy on open power_factor presence smoke tamper uv_index vibration voc voc_index \
+         water_consumed water_leak window_open",
+    ),
+    // How far a cover and its slats are open: 100 is open. `position` is the same as `opening`, for devices whose value
+    // needs no conversion.
+    (
+        Some("%"),
+        "battery brightness heating_demand humidity opening position soil_moisture tilt_opening",
+    ),
+    (Some("A"), "current"),
+    (Some("Hz"), "frequency"),
+    (Some("V"), "battery_voltage voltage"),
+    (Some("VA"), "apparent_power"),
+    (Some("W"), "current_w"),
+    (Some("cm"), "distance"),
+    (Some("dB"), "link_margin snr"),
+    (Some("dBm"), "signal_strength"),
+    (Some("hPa"), "pressure sea_level_pressure"),
+    (Some("kOhm"), "gas_resistance"),
+    (Some("kWh"), "cumulative_kwh_n cumulative_kwh_p"),
+    (Some("km"), "lightning_distance"),
+    (Some("lx"), "illuminance"),
+    (Some("m/s"), "wind_gust wind_speed"),
+    (Some("mm"), "rain"),
+    (Some("mm/h"), "rain_rate"),
+    (Some("m³"), "water_volume"),
+    (Some("m³/h"), "flow"),
+    (Some("ppb"), "tvoc"),
+    (Some("ppm"), "co2 eco2 gas_concentration"),
+    (Some("var"), "reactive_power"),
+    (Some("°"), "tilt wind_direction"),
+    (Some("°C"), "device_temperature dew_point probe_temperature set_temperature temperature"),
+    (Some("µg/m³"), "pm1 pm10 pm2_5"),
 ];
+
+/// Every metric with its unit, sorted by name.
+pub(crate) static METRICS: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
+    let of_unit = |(unit, names): &(_, &'static str)| {
+        let unit: Option<&'static str> = *unit;
+        names.split_whitespace().map(move |name| (name, unit))
+    };
+    let mut metrics: Vec<_> = UNITS.iter().flat_map(of_unit).collect();
+    metrics.sort_unstable();
+    metrics
+});
 
 /// The metrics that are counters although their names do not say so.
 const COUNTERS: [&str; 4] = ["count", "rain", "water_consumed", "water_volume"];
@@ -128,7 +98,7 @@ mod tests {
 
     #[test]
     fn every_metric_is_found_and_well_known_ones_keep_their_unit() {
-        for (name, unit) in METRICS {
+        for (name, unit) in METRICS.iter() {
             let (kind, found) = meaning(name).expect(name);
             assert_eq!(found.as_ref().map(Unit::as_str), *unit, "{name}");
             let well_known = name.parse::<MetricName>().expect("a name").well_known();

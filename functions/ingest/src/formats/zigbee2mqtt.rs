@@ -5,7 +5,7 @@
 use api::endpoints::Operation;
 use serde_json::Value;
 
-use super::payload::{Payload, Rest, Row, TreeFormat, has_row, moment, text};
+use super::payload::{Payload, Rest, Row, TreeFormat, has_row, moment, rows, text};
 use super::scale::{LOCK, MILLI, OPENING, SAME, SWITCH, Scale, Scaled, TRUTH};
 use super::units::HUNDREDFOLD;
 use super::vocabulary;
@@ -15,80 +15,49 @@ const RUNNING: Scale = Scale::Words(&[("heat", "1"), ("idle", "0")]);
 
 /// Members that devices expose. Some measurements have an older name, too. If two keys map to one metric, the later row
 /// gets the metric, and the other value keeps its own name.
-const EXPOSED: &[Row] = &[
-    ("temperature", "temperature", SAME),
-    ("local_temperature", "temperature", SAME),
-    ("occupied_heating_setpoint", "set_temperature", SAME),
-    ("current_heating_setpoint", "set_temperature", SAME),
-    ("device_temperature", "device_temperature", SAME),
-    ("cpu_temperature", "device_temperature", SAME),
-    ("external_temperature", "probe_temperature", SAME),
-    ("temperature_probe", "probe_temperature", SAME),
-    ("humidity", "humidity", SAME),
-    ("soil_moisture", "soil_moisture", SAME),
-    ("pressure", "pressure", SAME),
-    // If a message also has `illuminance_lux`, `illuminance` is the raw value.
-    ("illuminance", "illuminance", SAME),
-    ("illuminance_lux", "illuminance", SAME),
-    ("co2", "co2", SAME),
-    ("eco2", "eco2", SAME),
-    ("voc", "voc", SAME),
-    ("voc_index", "voc_index", SAME),
-    ("pm1", "pm1", SAME),
-    ("pm25", "pm2_5", SAME),
-    ("pm10", "pm10", SAME),
-    ("battery", "battery", SAME),
-    ("battery_low", "battery_low", SWITCH),
-    ("power", "current_w", SAME),
-    ("power_phase_b", "current_w_b", SAME),
-    ("power_phase_c", "current_w_c", SAME),
-    ("power_total", "current_w", SAME),
-    ("power_ab", "current_w", SAME),
-    ("power_reactive", "reactive_power", SAME),
-    ("power_apparent", "apparent_power", SAME),
-    ("power_factor", "power_factor", Scale::Share),
-    ("power_factor_phase_b", "power_factor_b", Scale::Share),
-    ("power_factor_phase_c", "power_factor_c", Scale::Share),
-    ("current", "current", SAME),
-    ("current_phase_b", "current_b", SAME),
-    ("current_phase_c", "current_c", SAME),
-    ("current_neutral", "current_n", SAME),
-    ("voltage_phase_b", "voltage_b", SAME),
-    ("voltage_phase_c", "voltage_c", SAME),
-    ("ac_frequency", "frequency", SAME),
-    ("energy", "cumulative_kwh_p", SAME),
-    ("produced_energy", "cumulative_kwh_n", SAME),
-    ("energy_produced", "cumulative_kwh_n", SAME),
-    ("state", "on", SWITCH),
-    ("state", "open", OPENING),
-    ("state", "locked", LOCK),
-    ("brightness", "brightness_level", SAME),
-    // 100 is open unless `invert_cover` is set: <https://www.zigbee2mqtt.io/devices/MOT-C1ZxxC_F.html>
-    ("position", "position", SAME),
+const EXPOSED: &[Row] = rows! {
+    SAME =>
+        "temperature", "local_temperature": "temperature",
+        "occupied_heating_setpoint": "set_temperature",
+        "current_heating_setpoint": "set_temperature", "device_temperature",
+        "cpu_temperature": "device_temperature", "external_temperature": "probe_temperature",
+        "temperature_probe": "probe_temperature", "humidity", "soil_moisture", "pressure",
+        // If a message also has `illuminance_lux`, `illuminance` is the raw value.
+        "illuminance", "illuminance_lux": "illuminance", "co2", "eco2", "voc", "voc_index", "pm1",
+        "pm25": "pm2_5", "pm10", "battery";
+    SWITCH => "battery_low";
+    SAME =>
+        "power": "current_w", "power_phase_b": "current_w_b", "power_phase_c": "current_w_c",
+        "power_total": "current_w", "power_ab": "current_w", "power_reactive": "reactive_power",
+        "power_apparent": "apparent_power";
+    Scale::Share =>
+        "power_factor", "power_factor_phase_b": "power_factor_b",
+        "power_factor_phase_c": "power_factor_c";
+    SAME =>
+        "current", "current_phase_b": "current_b", "current_phase_c": "current_c",
+        "current_neutral": "current_n", "voltage_phase_b": "voltage_b",
+        "voltage_phase_c": "voltage_c", "ac_frequency": "frequency", "energy": "cumulative_kwh_p",
+        "produced_energy": "cumulative_kwh_n", "energy_produced": "cumulative_kwh_n";
+    SWITCH => "state": "on";
+    OPENING => "state": "open";
+    LOCK => "state": "locked";
+    SAME =>
+        "brightness": "brightness_level",
+        // 100 is open unless `invert_cover` is set: <https://www.zigbee2mqtt.io/devices/MOT-C1ZxxC_F.html>
+        "position";
     // Slats are open at 100, like the cover. A vibration sensor sends a boolean `tilt`, which is not taken.
-    ("tilt", "tilt_opening", Scale::IfNumber),
-    ("contact", "contact", SWITCH),
-    ("occupancy", "occupancy", SWITCH),
-    ("presence", "presence", SWITCH),
-    ("water_leak", "water_leak", SWITCH),
-    ("smoke", "smoke", SWITCH),
-    ("gas", "gas", TRUTH),
-    ("gas", "gas_reading", Scale::IfNumber),
-    ("carbon_monoxide", "carbon_monoxide", SWITCH),
-    ("vibration", "vibration", SWITCH),
-    ("tamper", "tamper", SWITCH),
-    ("window_open", "window_open", SWITCH),
-    ("window_open", "window_open", OPENING),
-    ("distance", "distance", Scale::Number(HUNDREDFOLD)),
-    ("running_state", "heating", RUNNING),
-    ("pi_heating_demand", "heating_demand", SAME),
-    ("wind_speed", "wind_speed", SAME),
-    ("wind_direction", "wind_direction", SAME),
-    ("uv_index", "uv_index", SAME),
-    ("water_consumed", "water_consumed", SAME),
-    ("flow", "flow", SAME),
-    ("linkquality", "link_quality", SAME),
-];
+    Scale::IfNumber => "tilt": "tilt_opening";
+    SWITCH => "contact", "occupancy", "presence", "water_leak", "smoke";
+    TRUTH => "gas";
+    Scale::IfNumber => "gas": "gas_reading";
+    SWITCH => "carbon_monoxide", "vibration", "tamper", "window_open";
+    OPENING => "window_open";
+    Scale::Number(HUNDREDFOLD) => "distance";
+    RUNNING => "running_state": "heating";
+    SAME =>
+        "pi_heating_demand": "heating_demand", "wind_speed", "wind_direction", "uv_index",
+        "water_consumed", "flow", "linkquality": "link_quality";
+};
 
 /// Members of devices with a load: a plug, a metered relay or a dimmer. The `temperature` of these devices is that of
 /// the electronics, unless a member of `SENSING` is there, too.

@@ -6,18 +6,17 @@ use std::pin::Pin;
 
 use domain::{Device, DeviceId, RoomId, Timestamp};
 use influxql::{
-    DeviceData, DeviceSelection, Epoch, RoomTexts, Rows, Select, SelectPlan, StatementResult,
-    WantedDevice,
+    DeviceData, DeviceSelection, Epoch, Extreme, RoomTexts, Rows, Select, SelectPlan,
+    StatementResult, WantedDevice,
 };
 use runtime::registry::Snapshot;
 use table::Session;
 
-use super::extreme;
 use super::failure::Failure;
 use super::read::{MAX_UNITS, Reads, read};
 use crate::ports::Store;
 use crate::registry::presence;
-use series::{Densities, Grid, Horizon, ReadAllowance, UnfoldedChanges};
+use series::{Densities, Grid, Horizon, Level, ReadAllowance, UnfoldedChanges, readings};
 
 /// Data that every `SELECT` of a query uses.
 #[derive(Debug)]
@@ -112,12 +111,34 @@ impl<S: Store> SelectRun<'_, S> {
         let mut answer = selection.answer();
         for mut group in selection.groups(&found) {
             let extremes = selection.extremes(&group);
-            group.instant = extreme::instant(session, &reads, &extremes).await?;
+            group.instant = earliest_instant(session, &reads, &extremes).await?;
             answer.add(group)?;
         }
 
         Ok(answer.finish()?)
     }
+}
+
+/// The earliest time at which a value was smallest or largest; `None` without values. A rollup has only the value; its
+/// readings have the timestamp.
+async fn earliest_instant(
+    session: Session<'_, impl Store>,
+    reads: &Reads<'_>,
+    extremes: &[Extreme<'_>],
+) -> Result<Option<Timestamp>, Failure> {
+    let mut earliest: Option<Timestamp> = None;
+    for Extreme { range, device, metric, value } in extremes {
+        if earliest.is_some_and(|earliest| earliest < range.from()) {
+            break;
+        }
+        let question = reads.question(device, Level::Readings);
+        let readings = readings(session, &question, *range).await?;
+        let found = readings.iter().find(|reading| reading.metrics().get(*metric) == Some(*value));
+        // The readings of a rollup may have expired. Then the rollup's start is the best known timestamp.
+        let at = found.map_or(range.from(), |reading| reading.at);
+        earliest = Some(earliest.map_or(at, |earliest| earliest.min(at)));
+    }
+    Ok(earliest)
 }
 
 /// For at most this many rooms, the devices that were seen in them are looked up. For more rooms, all devices are read.

@@ -1,6 +1,6 @@
 //! The answer of each tool: asks the API, and chooses what the model gets. Reads no arguments.
 
-use api::endpoints::{self, Function};
+use api::endpoints::{self, Function, METRIC_PREFIX};
 use api::{Params, Problem, ProblemKind, Request};
 use runtime::http::Call;
 use serde_json::{Map, Value, json};
@@ -195,6 +195,7 @@ impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
             session: call.session,
             log: &mut *call.log,
         };
+
         let response = self.operations.answer(&mut asked).await?;
         serde_json::from_slice(&response.body).map_err(|_| {
             Problem::new(ProblemKind::Internal, format!("{} answers no JSON.", endpoint.path))
@@ -205,7 +206,7 @@ impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
 /// The metrics that the request names.
 fn metrics(asked: &ToolRequest) -> Vec<String> {
     let names = asked.query.iter().flat_map(|(name, value)| {
-        let condition = name.strip_prefix(endpoints::METRIC_PREFIX);
+        let condition = name.strip_prefix(METRIC_PREFIX);
         let listed = if name == "metric" { value.as_str() } else { "" };
         condition.into_iter().chain(listed.split(',').map(str::trim))
     });
