@@ -89,7 +89,7 @@ pub(crate) struct ImportArgs {
     /// Take an import back: FILE is its report, or its progress if it stopped. Deletes what it stored, and the devices
     /// and rooms that were new and have nothing else. The server is that of the import, unless --url names it
     #[arg(long, conflicts_with_all = [
-        "data_dir", "table", "dry_run", "rollups", "merge", "again", "state", "pace", "thin_before", "round", "format",
+        "data_dir", "table", "dry_run", "rollups", "merge", "again", "state", "pace", "thin_before", "batch", "round", "format",
         "timestamp", "timestamp_format", "time_zone", "interval", "decimal_comma", "device", "device_id", "room", "metric",
         "map", "from", "to", "only", "except", "database", "source_token", "storage", "precision", "device_tags", "room_tag",
         "prefix",
