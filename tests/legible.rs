@@ -15,11 +15,11 @@ use crate::architecture::rust_files;
 /// The figures of the workspace.
 const LIMITS: Figures = Figures {
     tuple_parameters: 4,
-    closures_called_it: 95,
-    long_functions: 11,
-    bodies_in_one_piece: 134,
+    closures_called_it: 90,
+    long_functions: 10,
+    bodies_in_one_piece: 127,
     heavy_sentences: 14,
-    shared_type_names: 77,
+    shared_type_names: 76,
 };
 
 /// A body with a decision may have so many lines.

@@ -54,7 +54,7 @@ pub(crate) struct Client {
 
 /// Where the requests go.
 enum To {
-    Server(Server),
+    Server(RemoteServer),
     /// The functions run in this process, on a table that others use, too.
     Table(Box<TableApi>, Handle),
     /// The functions run in this process, or on the table of the process that has the data open.
@@ -64,7 +64,7 @@ enum To {
 }
 
 /// A server, over HTTP.
-struct Server {
+struct RemoteServer {
     agent: ureq::Agent,
     /// The address of requests. A user name and password in it belong to a proxy in front of Roomtide.
     address: String,
@@ -100,7 +100,7 @@ impl Client {
         }
         let address = url.trim_end_matches('/').to_owned();
         let url = without_login(&address);
-        let server = Server {
+        let server = RemoteServer {
             agent: agent(&address, MAX_REQUEST * 2),
             address,
             authorization: token.map(|token| format!("Bearer {token}")),
@@ -197,7 +197,7 @@ impl Client {
 
     /// Sends a request as [`send`](Self::send) does, unless `stop` is set meanwhile.
     pub(crate) fn send_unless(&self, ask: Ask<'_>, stop: &AtomicBool) -> anyhow::Result<Answer> {
-        let To::Server(Server { authorization, .. }) = &self.to else {
+        let To::Server(RemoteServer { authorization, .. }) = &self.to else {
             return self.send_until_final(ask, None, stop);
         };
         if authorization.is_some() || ask.method != "GET" {
@@ -208,7 +208,7 @@ impl Client {
 
     /// Fails with [`NotRoomtide`] if another program answers. That program gets one request and no token.
     pub(crate) fn ensure_roomtide(&self) -> anyhow::Result<()> {
-        let To::Server(Server { recognized, .. }) = &self.to else { return Ok(()) };
+        let To::Server(RemoteServer { recognized, .. }) = &self.to else { return Ok(()) };
         if recognized.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -283,7 +283,7 @@ impl Client {
     /// write has surely ended, so that it never overwrites a later write.
     fn ask_server(
         &self,
-        server: &Server,
+        server: &RemoteServer,
         ask: Ask<'_>,
         authorization: Option<&str>,
         pause: Duration,
@@ -399,7 +399,7 @@ impl Client {
     }
 }
 
-impl Server {
+impl RemoteServer {
     fn send_once(
         &self,
         ask: Ask<'_>,

@@ -51,7 +51,7 @@ enum Level {
 }
 
 /// The parts that were found in a backup.
-struct Found {
+struct BackupParts {
     directory: TempDir,
     has_database: bool,
     registries: HashMap<&'static str, Vec<u8>>,
@@ -65,8 +65,12 @@ pub fn open(
     directory: TempDir,
 ) -> anyhow::Result<(Database, Storage)> {
     let shown = shown.display();
-    let mut found =
-        Found { directory, has_database: false, registries: HashMap::new(), description: None };
+    let mut found = BackupParts {
+        directory,
+        has_database: false,
+        registries: HashMap::new(),
+        description: None,
+    };
     let cannot = || format!("{shown} cannot be unpacked; is it whole, and does it fit");
     let read = with_room(found.read(reader, Level::Backup), cannot);
     let is_described = found.description.is_some();
@@ -99,7 +103,7 @@ pub fn open(
     Ok((Database::in_directory(found.directory, DATABASE)?, Storage::of(&texts)?))
 }
 
-impl Found {
+impl BackupParts {
     /// Reads an archive, including Home Assistant's inner one.
     fn read(&mut self, reader: impl Read, level: Level) -> anyhow::Result<()> {
         let mut archive = Archive::new(reader);

@@ -35,7 +35,7 @@ struct Data {
     #[serde(default)]
     entities: Vec<EntityRow>,
     #[serde(default)]
-    devices: Vec<DeviceRow>,
+    devices: Vec<DeviceEntry>,
     #[serde(default)]
     areas: Vec<AreaRow>,
 }
@@ -60,7 +60,7 @@ struct Capabilities {
 }
 
 #[derive(Deserialize)]
-struct DeviceRow {
+struct DeviceEntry {
     id: String,
     area_id: Option<String>,
     name: Option<String>,
@@ -102,7 +102,7 @@ impl Storage {
         }
         let Data { entities, devices, areas } = data;
         let areas: HashMap<String, String> = areas.into_iter().map(|it| (it.id, it.name)).collect();
-        let devices: HashMap<String, DeviceRow> =
+        let devices: HashMap<String, DeviceEntry> =
             devices.into_iter().map(|it| (it.id.clone(), it)).collect();
         let described = |row: EntityRow| {
             let device = row.device_id.as_ref().and_then(|id| devices.get(id));
