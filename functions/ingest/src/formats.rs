@@ -23,7 +23,7 @@ mod units;
 pub(crate) mod vocabulary;
 mod zigbee2mqtt;
 
-use api::endpoints::{ENDPOINTS, Endpoint, Operation, PayloadFormat};
+use api::endpoints::{ENDPOINTS, Endpoint, Operation, PayloadFormat, READINGS, fetched_formats};
 use api::{Problem, ProblemKind, is_ndjson};
 use domain::Timestamp;
 use serde_json::Value;
@@ -87,8 +87,6 @@ impl Read {
 /// The largest payload of a device, in bytes: IoT Core hands on no larger message. The parsed tree takes up to 16 times
 /// as much memory.
 pub(crate) const MAX_PAYLOAD: usize = 128 << 10;
-/// The name of the API's own JSON among the formats of fetched bodies.
-const READINGS: &str = "readings";
 
 impl ReadingFormat {
     /// The format of a body, by its `Content-Type`.
@@ -103,10 +101,9 @@ impl ReadingFormat {
         }
 
         let found = PayloadReader::all().find(|reader| reader.endpoint.body_format() == Some(name));
-        found.map(Self::Payload).ok_or_else(|| {
-            let of_bodies = ENDPOINTS.iter().filter_map(Endpoint::body_format);
-            Problem::field("format", unknown_format(name, [READINGS].into_iter().chain(of_bodies)))
-        })
+        found
+            .map(Self::Payload)
+            .ok_or_else(|| Problem::field("format", unknown_format(name, fetched_formats())))
     }
 
     /// The entries of a body. A bad entry does not affect the others; a body that cannot be split into entries is

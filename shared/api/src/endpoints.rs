@@ -130,6 +130,9 @@ impl Kind {
 /// The prefix of a metric that is named like a parameter. Names of metrics have no dot.
 pub const METRIC_PREFIX: &str = "metric.";
 
+/// The name of the API's own JSON among the formats of fetched bodies.
+pub const READINGS: &str = "readings";
+
 /// The body of a successful answer, by the name of its schema in the `OpenAPI` document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
@@ -280,6 +283,11 @@ impl Endpoint {
     pub fn has_id(&self) -> bool {
         self.path.contains("{id}")
     }
+}
+
+/// The names of the formats that a fetched body may have: [`READINGS`] and those of payloads.
+pub fn fetched_formats() -> impl Iterator<Item = &'static str> {
+    [READINGS].into_iter().chain(ENDPOINTS.iter().filter_map(Endpoint::body_format))
 }
 
 /// The endpoint of a request to `function`, and the decoded `{id}` of the path. The id is empty if the path has none.

@@ -1,6 +1,6 @@
 //! `GET /sources`, and `GET`, `PUT` and `DELETE /sources/{id}`. A secret is written and never read.
 
-use api::endpoints::{ENDPOINTS, Endpoint};
+use api::endpoints::fetched_formats;
 use api::{Problem, Response, body};
 use domain::MemberError;
 use polling::{PolledSource, SecretTexts};
@@ -96,9 +96,7 @@ pub(crate) async fn put(
 /// Refuses payloads of a format that the function ingest does not read.
 fn ensure_format_is_read(source: &PolledSource) -> Result<(), MemberError> {
     let Some(format) = source.format() else { return Ok(()) };
-    let mut known = vec!["readings"];
-    known.extend(ENDPOINTS.iter().filter_map(Endpoint::body_format));
-
+    let known: Vec<_> = fetched_formats().collect();
     if known.contains(&format) {
         return Ok(());
     }
