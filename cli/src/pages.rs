@@ -26,10 +26,11 @@ pub(crate) struct ListPages<'a, T> {
     entries: PhantomData<T>,
 }
 
-#[derive(Deserialize)]
-struct Page<T> {
-    data: Vec<T>,
-    next_cursor: Option<String>,
+/// A page of a list.
+#[derive(Default, Deserialize)]
+pub(crate) struct Page<T> {
+    pub(crate) data: Vec<T>,
+    pub(crate) next_cursor: Option<String>,
 }
 
 /// The answer of a list whose device or room does not exist, or is deleted meanwhile.

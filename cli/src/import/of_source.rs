@@ -78,10 +78,9 @@ pub(super) fn import(
     let mut state = if args.dry_run { None } else { Some(state_of(args, &identity)?) };
     let began = state.as_mut().map_or(now, |state| state.began(now));
     let wanted = wanted.counted_from(args, began)?;
-    let thin_before = args.thin_before(began)?;
 
     let reader = LineReader { now, rules: args.line_rules() };
-    let sorted = Sorted { thin_before, ..sort(args, source, wanted, reader, bar)? };
+    let sorted = sort(args, source, wanted, reader, bar)?;
     if sorted.is_empty() {
         print_notes(&sorted.notes);
         return match sorted.items {
@@ -113,6 +112,7 @@ fn sort(
     bar: &ProgressBar,
 ) -> anyhow::Result<Sorted> {
     let Source { items, notes, units, totals, growing } = source;
+    let thin_before = wanted.thin_before;
     bar.set_message(sort::SORTING);
 
     let mut registry = Vec::new();
@@ -139,7 +139,7 @@ fn sort(
     bar.set_message("");
     bar.set_length(total);
     let refusals = notes.take_refusals();
-    Ok(Sorted { items, total, disk, registry, refusals, notes, units, reader, thin_before: None })
+    Ok(Sorted { items, total, disk, registry, refusals, notes, units, reader, thin_before })
 }
 
 /// Returns the readings and rows of lines. Keeps what they say of the registry apart, and notes refusals.
@@ -324,6 +324,8 @@ fn selection(args: &ImportArgs, now: Timestamp) -> anyhow::Result<Selection> {
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
     selection: Selection,
+    /// The time before which points are thinned.
+    thin_before: Option<Timestamp>,
     map: SeriesMap,
 }
 
@@ -337,12 +339,13 @@ impl Wanted {
             Some(file) => SeriesMap::read(file)?,
             None => SeriesMap::default(),
         };
-        Ok(Self { selection, map })
+        Ok(Self { selection, thin_before: args.thin_before(now)?, map })
     }
 
     /// Counts relative times from the start of the first run.
     pub(super) fn counted_from(self, args: &ImportArgs, began: Timestamp) -> anyhow::Result<Self> {
-        Ok(Self { selection: selection(args, began)?, ..self })
+        let selection = selection(args, began)?;
+        Ok(Self { selection, thin_before: args.thin_before(began)?, ..self })
     }
 
     /// Returns a text that identifies the import. Relative times stay as they were written, because their instant

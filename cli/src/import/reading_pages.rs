@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use domain::Timestamp;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::client::Client;
@@ -15,13 +14,6 @@ pub(super) const MAX_PAGE: usize = 10_000;
 
 /// The members of a reading, each with its JSON from the server.
 pub(super) type Row = BTreeMap<String, Box<RawValue>>;
-
-/// A page of a list of readings.
-#[derive(Default, Deserialize)]
-pub(super) struct Page {
-    pub(super) data: Vec<Row>,
-    pub(super) next_cursor: Option<String>,
-}
 
 /// Returns the time of a reading.
 pub(super) fn time_of(row: &Row) -> anyhow::Result<Timestamp> {

@@ -15,6 +15,7 @@ use super::rolled_up::{self, Waited};
 use super::state::{ImportName, ImportState, Witness};
 use crate::client::Client;
 use crate::interrupted::Interrupted;
+use crate::objects::SOME_REFUSED;
 use crate::output::{print, print_error};
 use crate::{progress, sample_home};
 use history::refusals::Refusals;
@@ -29,8 +30,6 @@ series and energy lack what is not rolled up yet, and say so (rollups_lack); GET
 the rollups are (folded_until)";
 /// The end of the output if everything is rolled up.
 const ROLLED_UP: &str = "rolled up: series and energy have all of it";
-/// The exit code of a complete import with refused readings.
-const SOME_REFUSED: u8 = 3;
 /// The exit code of an import after which the table lacks some of its readings.
 const SOME_MISSING: u8 = 4;
 

@@ -9,7 +9,8 @@ use domain::{DeviceId, Exact, MetricName, RoomId, Timestamp};
 
 use crate::client::{Client, wait};
 use crate::import::described::{self, Described};
-use crate::import::reading_pages::{self, Page};
+use crate::import::reading_pages::{self, Row};
+use crate::pages::Page;
 
 /// The reasons why a table cannot be asked.
 const UNANSWERED: &str =
@@ -39,16 +40,6 @@ impl<'a> Table<'a> {
         wait(pause, &self.client.interrupted());
     }
 
-    /// The body of an answer; `None` if the device or room does not exist, or is being deleted.
-    fn found(&self, path: &str) -> anyhow::Result<Option<String>> {
-        let answer = self.client.get(path)?;
-        match answer.status {
-            200 => Ok(Some(answer.text)),
-            404 | 410 => Ok(None),
-            _ => Err(self.client.error(path, &answer)),
-        }
-    }
-
     /// Returns the registry's entry of a device; `None` if the registry does not have the device.
     pub(super) fn described(&self, device: &DeviceId) -> anyhow::Result<Option<Described>> {
         let path = described::path(device.as_str());
@@ -57,7 +48,13 @@ impl<'a> Table<'a> {
 
     /// Whether the registry has a room.
     pub(super) fn has_room(&self, room: &RoomId) -> anyhow::Result<bool> {
-        Ok(self.found(&format!("/rooms/{room}"))?.is_some())
+        let path = format!("/rooms/{room}");
+        let answer = self.client.get(&path)?;
+        match answer.status {
+            200 => Ok(true),
+            404 | 410 => Ok(false),
+            _ => Err(self.client.error(&path, &answer)),
+        }
     }
 
     /// Returns the time of the first reading at or after an instant.
@@ -66,10 +63,9 @@ impl<'a> Table<'a> {
         device: &DeviceId,
         from: Timestamp,
     ) -> anyhow::Result<Option<Timestamp>> {
-        let path = format!("/devices/{device}/readings?from={from}&to={}&limit=1", Timestamp::MAX);
-        let Some(text) = self.found(&path)? else { return Ok(None) };
-        let page: Page = serde_json::from_str(&text).with_context(|| self.strange())?;
-        page.data.first().map(reading_pages::time_of).transpose().with_context(|| self.strange())
+        let path = format!("/devices/{device}/readings?from={from}&to={}", Timestamp::MAX);
+        let rows = reading_pages::first(self.client, &path, 1)?;
+        rows.first().map(reading_pages::time_of).transpose().with_context(|| self.strange())
     }
 
     /// Returns a page of the readings of a device in a span. `None` if the device is being deleted.
@@ -78,7 +74,7 @@ impl<'a> Table<'a> {
         device: &DeviceId,
         span: &Range<Timestamp>,
         limit: usize,
-    ) -> anyhow::Result<Option<Page>> {
+    ) -> anyhow::Result<Option<Page<Row>>> {
         let (from, to) = (span.start, span.end);
         let path = format!("/devices/{device}/readings?from={from}&to={to}&limit={limit}");
         let answer = self.client.get(&path)?;
