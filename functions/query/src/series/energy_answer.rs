@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use api::{Problem, Response};
-use domain::{DeviceId, Exact, Flag, Meter, MetricName, NotCounted, Role, TimeRange, Timestamp};
+use domain::{
+    Amount, DeviceId, Exact, Flag, Meter, MetricName, NotCounted, Role, TimeRange, Timestamp,
+};
 use serde::Serialize;
-use series::{Amount, EnergyDevice, Event, Events, LeftOut, MovedMeter, RowEnergy, sum};
+use series::{EnergyDevice, Event, Events, LeftOut, MovedMeter, RowEnergy, sum};
 
 use super::plan::{RowPlan, Span};
 use super::request::{Grouping, SeriesRequest};
