@@ -1,6 +1,7 @@
 //! The schemas of answers for the document of the API, which the package `tests` makes. Not in deployed functions.
 
 use schemars::{JsonSchema, SchemaGenerator};
+use tariffs::WrittenTariff;
 
 use crate::alerts::history::ToldRow;
 use crate::answer::rows::{
@@ -9,9 +10,10 @@ use crate::answer::rows::{
 use crate::conditions_schema::Shown;
 use crate::registry::search::question::Plan;
 use crate::series::conditions::answer::{About as AboutEpisodes, EpisodeRow};
-use crate::series::{answer, energy_answer, events};
+use crate::series::{answer, cost, energy_answer, events};
 use crate::sources::rows::{SourceRow, SourceRows};
 use crate::sources::trial::TestAnswer;
+use crate::tariffs::{TariffRow, TariffRows};
 use crate::tokens::Issued;
 
 /// Rows, and members that describe them.
@@ -37,9 +39,13 @@ pub fn add_to(generator: &mut SchemaGenerator) {
     generator.subschema_for::<SourceRow<'_>>();
     generator.subschema_for::<SourceRows<'_>>();
     generator.subschema_for::<StayRow<'_>>();
+    generator.subschema_for::<TariffRow>();
+    generator.subschema_for::<TariffRows>();
+    generator.subschema_for::<WrittenTariff>();
     generator.subschema_for::<TestAnswer>();
     generator.subschema_for::<ToldRow<'_>>();
     add_rows::<EpisodeRow<'_>, AboutEpisodes<'_>>(generator, "Conditions");
+    add_rows::<cost::answer::CostData<'_>, cost::answer::About<'_>>(generator, "Cost");
     add_rows::<answer::SeriesRow<'_>, answer::About<'_>>(generator, "Series");
     add_rows::<energy_answer::EnergyRow<'_>, energy_answer::About<'_>>(generator, "Energy");
     add_rows::<::series::Event, events::More>(generator, "Events");

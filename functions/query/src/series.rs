@@ -7,6 +7,7 @@
 pub(crate) mod answer;
 mod asked;
 mod columns;
+pub(crate) mod cost;
 pub(crate) mod conditions;
 mod energy;
 pub(crate) mod energy_answer;
@@ -32,6 +33,7 @@ use answer::SeriesAnswer;
 use asked::{AskedDevices, DeviceSearch};
 use columns::MetricColumns;
 pub(crate) use conditions::conditions;
+pub(crate) use cost::{cost, device_cost};
 pub(crate) use energy::energy;
 pub(crate) use events::device_events;
 use groups::{DeviceGroup, GroupMeters, GroupOf, RoomsOfRows};

@@ -17,6 +17,12 @@ fn amount(device: &Device, name: &MetricName, row: &RowValues) -> Option<Amount>
     Some(Amount::integrated(watt_millis))
 }
 
+/// The amount of one metric in a row: energy in kWh, or what another counter counted in its own unit.
+pub fn counted(device: &Device, name: &MetricName, row: &RowValues) -> Option<Amount> {
+    let other = || row.increase.amount.clone().map(Amount::counted);
+    amount(device, name, row).or_else(other)
+}
+
 /// One row of energy.
 #[derive(Debug, Clone, Default)]
 pub struct RowEnergy {

@@ -33,7 +33,7 @@ pub use allowance::{DeviceRows, MAX_ROW_UNITS, MAX_ROW_VALUES, ReadAllowance, Ro
 pub use combine::{Combine, value_of};
 pub use density::{Cost, Densities};
 pub use device::{DeviceValues, MetricValues, device_values};
-pub use energy::{EnergyDevice, RowEnergy, sum};
+pub use energy::{EnergyDevice, RowEnergy, counted, sum};
 pub use error::SeriesError;
 pub use events::{Event, Events, Value, events};
 pub use gather::{
