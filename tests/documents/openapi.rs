@@ -150,6 +150,7 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
             Operation::PutAlert
                 | Operation::PutChannel
                 | Operation::PutSource
+                | Operation::PutTariff
                 | Operation::AcknowledgeAlert
         )
     {

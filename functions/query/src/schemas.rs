@@ -45,7 +45,7 @@ pub fn add_to(generator: &mut SchemaGenerator) {
     generator.subschema_for::<TestAnswer>();
     generator.subschema_for::<ToldRow<'_>>();
     add_rows::<EpisodeRow<'_>, AboutEpisodes<'_>>(generator, "Conditions");
-    add_rows::<cost::answer::CostData<'_>, cost::answer::About<'_>>(generator, "Cost");
+    add_rows::<cost::answer::CostRow<'_>, cost::answer::About<'_>>(generator, "Cost");
     add_rows::<answer::SeriesRow<'_>, answer::About<'_>>(generator, "Series");
     add_rows::<energy_answer::EnergyRow<'_>, energy_answer::About<'_>>(generator, "Energy");
     add_rows::<::series::Event, events::More>(generator, "Events");

@@ -7,8 +7,8 @@
 pub(crate) mod answer;
 mod asked;
 mod columns;
-pub(crate) mod cost;
 pub(crate) mod conditions;
+pub(crate) mod cost;
 mod energy;
 pub(crate) mod energy_answer;
 pub(crate) mod events;

@@ -12,9 +12,7 @@ use domain::{CalendarUnit, Device, DeviceId, TariffId, TimeRange, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use series::{Grid, Level, RowReader};
-use tariffs::{
-    Bill, BillInput, EnergyStep, Missing, MissingKind, Prices, Tariff, TariffMeter,
-};
+use tariffs::{Bill, BillInput, EnergyStep, Missing, MissingKind, Prices, Tariff, TariffMeter};
 
 use super::plan::{RowPlan, hull};
 use super::request::{QueryScope, SeriesRequest};
@@ -106,7 +104,8 @@ pub(crate) async fn cost(
         shared = share::devices(&tariffs, handlers, call).await?;
     }
 
-    let mut biller = Biller::new(&request, &plan, &devices, RowReader::of(call.session, &handlers.densities));
+    let mut biller =
+        Biller::new(&request, &plan, &devices, RowReader::of(call.session, &handlers.densities));
     let mut bills = Vec::new();
     for group in &groups {
         let reads = biller.read(group, true).await?;
@@ -157,8 +156,7 @@ async fn devices_of(
     let meters = groups.iter().flat_map(|group| group.meters).map(|meter| &meter.device);
     let tariffs = groups.iter().flat_map(BillGroup::tariffs);
     let sources = tariffs.flat_map(|tariff| tariff.sources(TimeRange::ALL));
-    let named: BTreeSet<&DeviceId> =
-        meters.chain(sources.map(|source| &source.device)).collect();
+    let named: BTreeSet<&DeviceId> = meters.chain(sources.map(|source| &source.device)).collect();
 
     let mut devices = BTreeMap::new();
     for id in named {
@@ -303,7 +301,8 @@ impl<'r, S: Store> Biller<'r, S> {
         }
 
         if self.request.has_lines && rows.len() > MAX_ROWS_OF_LINES {
-            let why = format!("makes rows of lines of more than {MAX_ROWS_OF_LINES} units of every");
+            let why =
+                format!("makes rows of lines of more than {MAX_ROWS_OF_LINES} units of every");
             return Err(Problem::field("lines", why));
         }
 
@@ -320,6 +319,13 @@ impl<'r, S: Store> Biller<'r, S> {
                 by_row.push(Bill::of(BillInput { rows, steps, ..input }));
             }
         }
-        Ok(ShownBill { known, unit: reads.unit.clone(), bill, by_row, is_share, shares: Vec::new() })
+        Ok(ShownBill {
+            known,
+            unit: reads.unit.clone(),
+            bill,
+            by_row,
+            is_share,
+            shares: Vec::new(),
+        })
     }
 }

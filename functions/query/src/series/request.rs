@@ -3,8 +3,8 @@
 use api::{Format, Params, Problem, Request};
 use chrono::TimeDelta;
 use domain::{
-    Aggregate, CalendarUnit, Device, LocalDate, MAX_KNOWN_METRICS, MetricName, TimeRange, Timestamp,
-    Zone,
+    Aggregate, CalendarUnit, Device, LocalDate, MAX_KNOWN_METRICS, MetricName, TimeRange,
+    Timestamp, Zone,
 };
 use series::{Grid, MAX_ROWS};
 
@@ -56,7 +56,8 @@ impl RangeEnd {
         if let Ok(date) = text.parse() {
             return Ok(Some(Self::BeginOf(date)));
         }
-        let at = Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why.to_string()))?;
+        let at =
+            Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why.to_string()))?;
         Ok(Some(Self::At(at)))
     }
 

@@ -166,8 +166,11 @@ const ENERGY: &[Parameter] = &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, EVENTS, FOR
 /// The parameters of the energy of several devices.
 const SHARED_ENERGY: &[Parameter] =
     &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, DEVICES_APART, EVENTS, FORMAT];
-const MONTH: Parameter =
-    parameter("from", Kind::Timestamp, "The start of the range; by default that of the local month");
+const MONTH: Parameter = parameter(
+    "from",
+    Kind::Timestamp,
+    "The start of the range; by default that of the local month",
+);
 const TARIFF: Parameter = parameter(
     "tariff",
     Kind::Word,

@@ -35,7 +35,7 @@ pub(super) struct CostAnswer<'a> {
     pub(super) bills: Vec<ShownBill<'a>>,
 }
 
-/// The cost of one row by one tariff.
+/// The cost of one row by one tariff, or with `lines=1` a line of it.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub(crate) struct CostRow<'a> {
@@ -44,7 +44,11 @@ pub(crate) struct CostRow<'a> {
     /// Whether the row is not over
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     partial: bool,
-    /// What was used; null if nothing is known
+    /// With lines=1: the name, zone and quantity of a line
+    #[serde(flatten)]
+    line: Option<LineOfRow<'a>>,
+    /// What was used, if anything is known
+    #[serde(skip_serializing_if = "Option::is_none")]
     used: Option<Exact>,
     /// What was sold
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,26 +65,14 @@ pub(crate) struct CostRow<'a> {
 
 /// A line of the bill of one row.
 #[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
-pub(crate) struct CostLineRow<'a> {
-    timestamp: Timestamp,
-    tariff: &'a TariffId,
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct LineOfRow<'a> {
     line: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     zone: Option<&'a str>,
     per: Per,
     #[serde(skip_serializing_if = "Option::is_none")]
     quantity: Option<Exact>,
-    amount: Exact,
-}
-
-/// A row, or with `lines=1` a line of a row.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
-#[serde(untagged)]
-pub(crate) enum CostData<'a> {
-    Row(CostRow<'a>),
-    Line(CostLineRow<'a>),
 }
 
 /// The bill of a tariff.
@@ -179,7 +171,7 @@ impl DeviceShare {
     }
 }
 
-impl<'a> CostAnswer<'a> {
+impl CostAnswer<'_> {
     /// Makes the response. It is revalidated each time, because an edit of a tariff changes the past.
     pub(super) fn respond(
         &self,
@@ -187,7 +179,11 @@ impl<'a> CostAnswer<'a> {
         call: &Call<'_, impl Store>,
     ) -> Result<Response, Problem> {
         let missing = self.bills.iter().flat_map(|shown| {
-            shown.bill.missing.iter().map(|missing| MissingShown::of(&shown.known.stored.id, missing))
+            shown
+                .bill
+                .missing
+                .iter()
+                .map(|missing| MissingShown::of(&shown.known.stored.id, missing))
         });
         let about = About {
             span: self.plan.span(reach, None, None),
@@ -197,7 +193,8 @@ impl<'a> CostAnswer<'a> {
         };
 
         let columns = || self.columns().iter().map(|name| (*name).to_owned()).collect();
-        let response = respond(self.request.series.format, columns, self.rows().into_iter(), &about)?;
+        let response =
+            respond(self.request.series.format, columns, self.rows().into_iter(), &about)?;
         Ok(self.plan.cached(call, true, response))
     }
 
@@ -205,26 +202,24 @@ impl<'a> CostAnswer<'a> {
         if self.request.has_lines {
             &["timestamp", "tariff", "line", "zone", "per", "quantity", "amount"]
         } else {
-            &["timestamp", "tariff", "used", "sold", "amount", "incomplete"]
+            &["timestamp", "tariff", "partial", "used", "sold", "amount", "mean", "incomplete"]
         }
     }
 
     /// The rows in the order of time, and of the tariffs.
-    fn rows(&self) -> Vec<CostData<'_>> {
+    fn rows(&self) -> Vec<CostRow<'_>> {
         let incomplete: Vec<Vec<bool>> =
             self.bills.iter().map(|shown| self.incomplete(&shown.bill.missing)).collect();
         let mut data = Vec::new();
         for (place, range) in self.plan.grid.rows().iter().enumerate() {
             for (shown, incomplete) in self.bills.iter().zip(&incomplete) {
-                if !self.request.has_lines {
+                if self.request.has_lines {
+                    let lines = &shown.by_row[place].lines;
+                    data.extend(lines.iter().map(|line| self.line(shown, *range, line)));
+                } else {
                     let row = &shown.bill.rows[place];
-                    data.push(CostData::Row(self.row(shown, *range, row, incomplete[place])));
-                    continue;
+                    data.push(self.row(shown, *range, row, incomplete[place]));
                 }
-                let lines = &shown.by_row[place].lines;
-                let tariff = &shown.known.stored.id;
-                let row = |line| CostData::Line(CostLineRow::of(range.from(), tariff, line));
-                data.extend(lines.iter().map(row));
             }
         }
         data
@@ -241,11 +236,32 @@ impl<'a> CostAnswer<'a> {
             timestamp: range.from(),
             tariff: &shown.known.stored.id,
             partial: range.to() > self.plan.now,
+            line: None,
             used: row.used.as_ref().map(Amount::shown),
             sold: row.sold.as_ref().map(Amount::shown),
             amount: row.amount.shown(),
             mean: mean(row, incomplete),
             incomplete,
+        }
+    }
+
+    fn line<'s>(
+        &self,
+        shown: &'s ShownBill<'_>,
+        range: TimeRange,
+        line: &'s BillLine,
+    ) -> CostRow<'s> {
+        let LineShown { name, zone, per, quantity, amount } = LineShown::of(line);
+        CostRow {
+            timestamp: range.from(),
+            tariff: &shown.known.stored.id,
+            partial: range.to() > self.plan.now,
+            line: Some(LineOfRow { line: name, zone, per, quantity }),
+            used: None,
+            sold: None,
+            amount,
+            mean: None,
+            incomplete: false,
         }
     }
 
@@ -300,13 +316,6 @@ impl<'a> LineShown<'a> {
             quantity: line.quantity.as_ref().map(Amount::shown),
             amount: line.amount.shown(),
         }
-    }
-}
-
-impl<'a> CostLineRow<'a> {
-    fn of(timestamp: Timestamp, tariff: &'a TariffId, line: &'a BillLine) -> Self {
-        let LineShown { name, zone, per, quantity, amount } = LineShown::of(line);
-        Self { timestamp, tariff, line: name, zone, per, quantity, amount }
     }
 }
 

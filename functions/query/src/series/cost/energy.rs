@@ -8,8 +8,8 @@ use domain::{
     Timestamp, watts,
 };
 use series::{
-    DeviceQuestion, DeviceRows, DeviceValues, Grid, Level, RowReader, RowValues, SeriesError, Store,
-    counted,
+    DeviceQuestion, DeviceRows, DeviceValues, Grid, Level, RowReader, RowValues, SeriesError,
+    Store, counted,
 };
 use tariffs::{EnergyStep, SpreadOver, TariffMeter};
 
@@ -97,10 +97,13 @@ impl MeteredSteps {
     ) -> Result<Self, SeriesError> {
         let questions: Vec<DeviceQuestion<'_>> = meters
             .iter()
-            .map(|meter| DeviceQuestion::of(meter.device, &steps.grid, &plan.horizon, steps.level, plan.now))
+            .map(|meter| {
+                DeviceQuestion::of(meter.device, &steps.grid, &plan.horizon, steps.level, plan.now)
+            })
             .collect();
         let names = || meters.iter().map(|meter| &meter.names[..]);
-        let rows = questions.iter().zip(names()).map(|(question, names)| DeviceRows::of(*question, names));
+        let rows =
+            questions.iter().zip(names()).map(|(question, names)| DeviceRows::of(*question, names));
         let rows: Vec<_> = rows.collect();
         Box::pin(reader.check_and_charge(&rows)).await?;
 

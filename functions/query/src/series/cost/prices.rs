@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{CalendarUnit, Device, DeviceId, Exact, QuarterHour, TimeRange};
-use series::{DeviceQuestion, DeviceRows, Grid, Level, RowReader, SeriesError, Store, device_values};
+use series::{
+    DeviceQuestion, DeviceRows, Grid, Level, RowReader, SeriesError, Store, device_values,
+};
 use tariffs::{PriceSource, Prices, Tariff};
 
 use crate::series::plan::RowPlan;

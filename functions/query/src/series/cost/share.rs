@@ -28,7 +28,8 @@ pub(crate) async fn device_cost(
     if !is_compared {
         let above = above(&device, handlers, call).await?;
         tariffs = KnownTariff::all(plan.horizon.zone(), call).await?;
-        tariffs.retain(|known| known.tariff.meters.iter().any(|meter| above.contains(&meter.device)));
+        tariffs
+            .retain(|known| known.tariff.meters.iter().any(|meter| above.contains(&meter.device)));
     }
     if tariffs.is_empty() {
         let why = "is needed: the device is no meter of a tariff, and behind none";
