@@ -39,7 +39,7 @@ use crate::source_api::SourceApi;
 const AFTER_HELP: &str = "\
 NDJSON has one reading a line, as `POST /readings` takes it, and then a line for each device and \
 room, {\"device\": {...}} and {\"room\": {...}}: names, kinds, tags, settings of metrics, and rooms \
-that a person chose. What was noted of times is {\"annotation\": {...}}. Line protocol (.lp) has a line for each reading, with the measurement readings, the tags \
+that a person chose. What was noted of times is {\"annotation\": {...}}, a tariff {\"tariff\": {...}}. Line protocol (.lp) has a line for each reading, with the measurement readings, the tags \
 device_id and room and a field for each metric, and these settings as comments. CSV has the readings only, with a \
 column for each metric. `roomtide import` reads the three, with every digit.
 
@@ -277,6 +277,10 @@ async fn export(args: &ExportArgs, format: Format, api: &SourceApi) -> anyhow::R
         if everything || is_theirs { file.describe("annotation", json) } else { Ok(()) }
     })
     .await?;
+    if everything {
+        // Nor has it tariffs.
+        api.pages_while_there("/tariffs?", |json| file.describe("tariff", json)).await?;
+    }
     let inexact = file.finish()?.to_string();
     bar.finish_and_clear();
     Ok(Exported { readings, devices: seen.len() as u64, gone, inexact })

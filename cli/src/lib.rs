@@ -4,6 +4,7 @@
 mod alerts;
 mod answer_text;
 mod ask;
+mod bill;
 mod client;
 mod completions;
 mod delete;
@@ -35,6 +36,7 @@ mod settings_file;
 mod source_api;
 mod sources;
 mod status;
+mod tariffs;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -79,6 +81,10 @@ enum Command {
     Alerts(alerts::Args),
     /// Set, try and show the sources that a server asks
     Sources(sources::SourcesArgs),
+    /// Print what energy cost, line by line
+    Bill(bill::BillArgs),
+    /// List, show, save and delete tariffs
+    Tariffs(tariffs::TariffsArgs),
     /// Put every device into the index of attributes, after the index is switched on
     Reindex(reindex::Args),
     /// Create, list and revoke access tokens
@@ -145,6 +151,8 @@ async fn run(cli: Cli) -> ExitCode {
         Some(Command::Devices(args)) => devices::run(args).await,
         Some(Command::Alerts(args)) => alerts::run(args).await,
         Some(Command::Sources(args)) => sources::run(args).await,
+        Some(Command::Bill(args)) => bill::run(args).await,
+        Some(Command::Tariffs(args)) => tariffs::run(args).await,
         Some(Command::Reindex(args)) => reindex::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Token(args)) => token::run(args).await.map(|()| ExitCode::SUCCESS),
         Some(Command::Import(args)) => import::run(*args, SystemClock.now()).await,

@@ -161,20 +161,22 @@ struct Kind<'a> {
     room: Option<&'a RawValue>,
     #[serde(borrow)]
     annotation: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tariff: Option<&'a RawValue>,
     timestamp: Option<IgnoredAny>,
     #[serde(rename = "Item")]
     item: Option<IgnoredAny>,
 }
 
 impl Kind<'_> {
-    /// Whether a line describes a device or a room, or is an annotation.
+    /// Whether a line describes a device or a room, or is an annotation or a tariff.
     fn is_of_registry(&self) -> bool {
         let is_object = |value: &&RawValue| value.get().starts_with('{');
-        [self.device, self.room, self.annotation].iter().flatten().any(is_object)
+        [self.device, self.room, self.annotation, self.tariff].iter().flatten().any(is_object)
     }
 }
 
-/// Whether a line describes a device or a room, or is an annotation.
+/// Whether a line describes a device or a room, or is an annotation or a tariff.
 pub(super) fn is_of_registry(line: &Line) -> bool {
     let Line::Reading(record) = line else { return false };
     serde_json::from_str(&record.json).is_ok_and(|members: Kind<'_>| members.is_of_registry())

@@ -403,27 +403,17 @@ impl<'a> BillFold<'a> {
     fn note_days(&mut self) {
         let BillInput { tariff, rows, .. } = self.input;
         let range = TimeRange::new(rows[0].from(), rows[rows.len() - 1].to()).expect("rows");
-        let years: Vec<TimeRange> = CalendarUnit::Year.buckets(range, tariff.zone).collect();
         for named in &tariff.lines {
             for line in &named.versions {
-                let Pricing::Zones { zones, .. } = &line.pricing else { continue };
-                let Some(held) = line.range.intersection(range) else { continue };
-                let mut lists: Vec<usize> =
-                    zones.iter().flat_map(|zone| zone.days.lists.iter().copied()).collect();
-                lists.sort_unstable();
-                lists.dedup();
-                for (list, year) in
-                    lists.iter().flat_map(|list| years.iter().map(move |year| (list, year)))
-                {
-                    let list = &tariff.day_lists[*list];
-                    let Some(range) = year.intersection(held) else { continue };
-                    let has_date =
-                        list.dates.iter().any(|date| year.contains(tariff.zone.midnight(*date)));
-                    if !has_date {
-                        let (line, name) = (Some(named.name.clone()), Some(list.name.clone()));
-                        let what = MissingKind::Days;
-                        self.missing.add(Missing { what, line, name, range, energy: None });
-                    }
+                let Some(range) = line.range.intersection(range) else { continue };
+                for without in tariff.years_without_dates(line, range) {
+                    self.missing.add(Missing {
+                        what: MissingKind::Days,
+                        line: Some(named.name.clone()),
+                        name: Some(without.list.to_owned()),
+                        range: without.year,
+                        energy: None,
+                    });
                 }
             }
         }

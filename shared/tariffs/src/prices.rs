@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{CalendarUnit, DeviceId, Exact, MetricName, QuarterHour, Zone};
 
-use crate::written::Slot;
+use crate::written::PriceSlot;
 
 /// The metric that is a series of prices.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,15 +22,15 @@ pub type Prices = BTreeMap<PriceSource, BTreeMap<QuarterHour, Exact>>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriceSeries {
     pub(crate) source: PriceSource,
-    pub(crate) slot: Slot,
-    pub(crate) holds: Slot,
+    pub(crate) slot: PriceSlot,
+    pub(crate) holds: PriceSlot,
     /// The factor of the series' values.
     pub(crate) times: Exact,
     /// What is added to each price.
     pub(crate) adder: Exact,
 }
 
-impl Slot {
+impl PriceSlot {
     /// The unit of the calendar with the same length.
     pub(crate) const fn unit(self) -> CalendarUnit {
         match self {
@@ -42,7 +42,7 @@ impl Slot {
 }
 
 impl PriceSeries {
-    /// The price of the slot that has a quarter: the mean of the slot's quarters; `None` if one of them has no price.
+    /// The price of a quarter's slot: the mean of all quarters of the slot. `None` if a quarter has no price.
     pub(crate) fn price(&self, prices: &Prices, quarter: QuarterHour, zone: Zone) -> Option<Exact> {
         let values = prices.get(&self.source)?;
         let slot = self.slot.unit().bucket_of(quarter.start(), zone);

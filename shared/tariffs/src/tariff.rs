@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
-use domain::{Decimal, Exact, LocalDate, MemberError, TimeRange, Timestamp, Zone};
+use domain::{CalendarUnit, Decimal, Exact, LocalDate, MemberError, TimeRange, Timestamp, Zone};
 
 use crate::prices::{PriceSeries, PriceSource};
 use crate::written::{
@@ -80,8 +80,14 @@ pub struct Tier {
     pub(crate) price: Exact,
 }
 
+/// The part of a year in which a list has no date.
+pub(crate) struct YearWithoutDates<'a> {
+    pub(crate) list: &'a str,
+    pub(crate) year: TimeRange,
+}
+
 impl NamedLine {
-    /// The line that holds at a time: of those whose time it is, the line with the newest `from`.
+    /// The line that holds at a time. If it is the time of several lines, the newest `from` wins.
     pub(crate) fn at(&self, at: Timestamp) -> Option<&TariffLine> {
         self.versions.iter().find(|line| line.range.contains(at))
     }
@@ -260,7 +266,7 @@ impl Tariff {
                 let begin = self.day_begins.num_minutes() % 60 != 0;
                 begin || zones.iter().any(|zone| zone.hours.change_within_hours())
             }
-            Pricing::Series(series) => series.slot < crate::written::Slot::Hour,
+            Pricing::Series(series) => series.slot < crate::written::PriceSlot::Hour,
         }
     }
 
@@ -278,6 +284,29 @@ impl Tariff {
         self.lines_in(range).filter_map(source).collect()
     }
 
+    /// The years of a range in which a list that the line's zones use has no date.
+    pub(crate) fn years_without_dates(
+        &self,
+        line: &TariffLine,
+        range: TimeRange,
+    ) -> Vec<YearWithoutDates<'_>> {
+        let Pricing::Zones { zones, .. } = &line.pricing else { return Vec::new() };
+        let used: BTreeSet<usize> =
+            zones.iter().flat_map(|zone| zone.days.lists.iter().copied()).collect();
+
+        let mut found = Vec::new();
+        for list in used.into_iter().map(|list| &self.day_lists[list]) {
+            for year in CalendarUnit::Year.buckets(range, self.zone) {
+                let is_of_year = |date: &LocalDate| year.contains(self.zone.midnight(*date));
+                if !list.dates.iter().any(is_of_year) {
+                    let year = year.intersection(range).expect("it touches the range");
+                    found.push(YearWithoutDates { list: &list.name, year });
+                }
+            }
+        }
+        found
+    }
+
     /// The number of steps that a bill takes, as a measure of its time.
     pub fn work(&self, range: TimeRange, rows: usize, steps: usize) -> usize {
         let is_by_step =
@@ -290,7 +319,7 @@ impl Tariff {
 
     /// The next time after `at` at which another line may hold or a month begins.
     pub(crate) fn next_edge(&self, at: Timestamp) -> Timestamp {
-        let month = domain::CalendarUnit::Month.bucket_of(at, self.zone).to();
+        let month = CalendarUnit::Month.bucket_of(at, self.zone).to();
         let ranges = self.lines.iter().flat_map(|named| &named.versions).map(|line| line.range);
         let edges = ranges.flat_map(|range| [range.from(), range.to()]);
         edges.filter(|edge| *edge > at).min().map_or(month, |edge| edge.min(month))

@@ -173,16 +173,16 @@ pub struct WrittenSeries {
     /// The metric
     pub metric: MetricName,
     /// By what time the contract bills: the price of a slot is the mean of its quarters of an hour
-    pub slot: Slot,
+    pub slot: PriceSlot,
     /// How long a value holds, from the start of its slot of this length; by default slot
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub holds: Option<Slot>,
+    pub holds: Option<PriceSlot>,
 }
 
 /// A length of time on the local clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
-pub enum Slot {
+pub enum PriceSlot {
     /// A quarter of an hour.
     #[serde(rename = "15m")]
     Quarter,

@@ -139,12 +139,14 @@ impl MeteredSteps {
                 if let (Some(amount), Some(factor)) = (&mut amount, &meter.factor) {
                     *amount = amount.times(factor);
                 }
+
                 if is_used {
                     let first = meter.device.first_seen();
                     let is_in_time = first <= step.range.from()
                         && rolled_up.is_some_and(|until| step.range.to() <= until);
                     step.is_unknown |= is_in_time && is_unknown(step.range, row, amount.as_ref());
                 }
+
                 if let Some(amount) = amount {
                     let spread = spread(meter.device, name, step.range, row, silence);
                     step.spread = step.spread.max(spread);
