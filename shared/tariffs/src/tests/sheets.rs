@@ -140,6 +140,21 @@ fn the_bills_of_published_sheets_are_theirs_line_by_line() {
     }
 }
 
+/// The guide shows the tariffs of the sheets, and each tariff that it shows can be billed.
+#[test]
+fn the_guide_has_the_sheets() {
+    let guide = include_str!("../../../../docs/guide/cost.md");
+    let blocks = guide.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let shown: Vec<WrittenTariff> =
+        blocks.map(|block| serde_json::from_str(block).expect(block)).collect();
+    for tariff in &shown {
+        Tariff::of(tariff, zone("Europe/Oslo")).expect(tariff.name.as_str());
+    }
+    for sheet in Sheet::all() {
+        assert!(shown.contains(&sheet.tariff), "{}", sheet.sheet);
+    }
+}
+
 /// Cuts a range at random times and the steps with it. Energy within a quarter is even, as far as decimals go.
 fn cut(sheet: &Sheet, random: &mut fastrand::Rng) -> (Vec<TimeRange>, Vec<EnergyStep>) {
     let range = sheet.range();
