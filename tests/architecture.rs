@@ -157,6 +157,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("polling", &["domain", "outgoing"]),
     ("sending", &["domain", "outgoing", "alerts"]),
     ("influxql", &["domain"]),
+    ("tariffs", &["domain"]),
     ("table", &["domain", "alerts", "outgoing", "polling"]),
     ("rollups", &["domain", "table"]),
     ("series", &["domain", "table", "rollups"]),
@@ -171,7 +172,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
         "query",
         &[
             "domain", "alerts", "outgoing", "polling", "table", "rollups", "aws", "dynamodb",
-            "api", "runtime", "influxql", "influxdb", "series", "judging",
+            "api", "runtime", "influxql", "influxdb", "series", "tariffs", "judging",
         ],
     ),
     ("registry", FUNCTION),

@@ -1,8 +1,8 @@
 """Bills of random tariffs, compared with fractions over the raw readings. Shares no code with the program.
 
-    python3 tests/cost/oracle.py target/debug/roomtide [TARIFFS] [SEED]
+    python3 tests/cost/oracle.py target/debug/roomtide [TARIFFS] [SEED] [--whole]
 
-Makes a home with a year of readings and prices, with gaps, negative prices and both changes of the clock; imports it;
+Makes a home with readings and prices around the changes of the clock, or of the year; with gaps, negative prices and both changes of the clock; imports it;
 serves it; saves random tariffs, and compares each number of their bills: rows, lines, what is due, what is missing. Then
 readings and prices are corrected, and the bills are compared again.
 """
@@ -19,6 +19,7 @@ import urllib.request
 from bisect import bisect_right
 from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
+from functools import cache
 from zoneinfo import ZoneInfo
 
 HOME = "Europe/Oslo"
@@ -65,26 +66,35 @@ class Counter:
         return self.at(end) - self.at(begin)
 
 
+# The days with readings: the whole time, or only around the changes of the clock.
+WHOLE = [(date(2025, 2, 20), date(2025, 12, 17))]
+SHORT = [(date(2025, 3, 14), date(2025, 4, 14)), (date(2025, 10, 14), date(2025, 11, 14))]
+
+
 class Home:
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-        first = datetime(2025, 2, 20, tzinfo=timezone.utc)
-        self.begin, self.end = ms(first), ms(first + timedelta(days=300))
+    def __init__(self, seed, spans):
+        self.random, self.spans = random.Random(seed), spans
+        self.quarters = []
+        for first, last in spans:
+            begin, end = (ms(datetime(day.year, day.month, day.day, tzinfo=timezone.utc)) for day in (first, last))
+            self.quarters += range(begin, end, QUARTER)
         self.used, self.sold = self.counter(0.4, 0.0), self.counter(0.2, 0.3)
         self.prices = {}
-        for quarter in range(self.begin, self.end, QUARTER):
+        for quarter in self.quarters:
             if self.random.random() > 0.004:
                 self.prices[quarter + self.random.choice([0, 3_000, 61_500])] = Fraction(
                     self.random.randint(-3_000, 30_000), 100_000
                 )
         # What is sent again within a quarter replaces the price.
-        for at in self.random.sample(sorted(self.prices), 300):
+        for at in self.random.sample(sorted(self.prices), len(self.prices) // 100):
             self.prices[at // QUARTER * QUARTER + 700_000] = Fraction(self.random.randint(1, 999), 1_000)
 
     def counter(self, most, idle):
         value, readings = Fraction(1_000), {}
-        at = self.begin
-        while at < self.end:
+        at, there = self.quarters[0], set(self.quarters)
+        while at <= self.quarters[-1]:
+            if at // QUARTER * QUARTER not in there:
+                at = min(quarter for quarter in self.quarters if quarter > at)
             readings[at] = value
             step = self.random.choice([QUARTER] * 60 + [QUARTER * 9, QUARTER * 3, 1_234_567, 5_000])
             if self.random.random() > idle:
@@ -111,8 +121,8 @@ def ask(method, path, body=None):
         raise SystemExit(f"{method} {path}: {error.code} {error.read().decode()}\n{body}") from error
 
 
-MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
-DAYS = "mon tue wed thu fri sat sun".split()
+MONTHS = tuple("jan feb mar apr may jun jul aug sep oct nov dec".split())
+DAYS = tuple("mon tue wed thu fri sat sun".split())
 ZONES = [None, None, None, "Etc/GMT-1", "Asia/Kolkata", "America/New_York", "Australia/Lord_Howe"]
 
 
@@ -191,6 +201,7 @@ def random_tariff(rng, name):
     return tariff
 
 
+@cache
 def in_words(text_of, words):
     found = set()
     for part in text_of.split(","):
@@ -218,16 +229,29 @@ class Oracle:
         for line in tariff["lines"]:
             if line["name"] not in self.names:
                 self.names.append(line["name"])
-        self.slots = {}
+        self.slots, self.clocks, self.midnights, self.held, self.charges = {}, {}, {}, {}, {}
+
+    def clock(self, at):
+        """The local time."""
+        if at not in self.clocks:
+            self.clocks[at] = utc(at).astimezone(self.zone)
+        return self.clocks[at]
 
     def midnight(self, day):
-        return ms(datetime(day.year, day.month, day.day, tzinfo=self.zone))
+        if day not in self.midnights:
+            self.midnights[day] = ms(datetime(day.year, day.month, day.day, tzinfo=self.zone))
+        return self.midnights[day]
 
     def holding(self, name, at):
+        key = name, self.clock(at).date()
+        if key not in self.held:
+            self.held[key] = self.holding_on(*key)
+        return self.held[key]
+
+    def holding_on(self, name, day):
         mine = [line for line in self.tariff["lines"] if line["name"] == name]
         mine.sort(key=lambda line: line.get("from", "0000"))
-        today = str(utc(at).astimezone(self.zone).date())
-        best = None
+        today, best = str(day), None
         for place, line in enumerate(mine):
             end = line.get("to") or (mine[place + 1]["from"] if place + 1 < len(mine) else "9999")
             if line.get("from", "0000") <= today < end:
@@ -235,7 +259,7 @@ class Oracle:
         return best
 
     def matching_zone(self, line, at):
-        clock = utc(at).astimezone(self.zone).replace(tzinfo=None)
+        clock = self.clock(at).replace(tzinfo=None)
         day, best = clock - self.begins, None
         for zone in line["zones"]:
             if "months" in zone and day.month - 1 not in in_words(zone["months"], MONTHS):
@@ -261,7 +285,7 @@ class Oracle:
         minutes = {"15m": 15, "30m": 30, "1h": 60}[length]
 
         def shown(moment):
-            clock = utc(moment).astimezone(self.zone)
+            clock = self.clock(moment)
             return clock.utcoffset(), clock.date(), (clock.hour * 60 + clock.minute) // minutes
 
         mine = shown(at)
@@ -283,7 +307,7 @@ class Oracle:
 
     def accrued(self, per, price, first, days, at):
         """What has accrued since the begin of a month or year."""
-        today = utc(at).astimezone(self.zone).date()
+        today = self.clock(at).date()
         whole = (today - first).days
 
         def of_days(count):
@@ -298,16 +322,23 @@ class Oracle:
         return of_days(whole) + floor9(day * (at - begin) / (end - begin))
 
     def standing(self, per, price, begin, end):
-        today = utc(begin).astimezone(self.zone).date()
+        today = self.clock(begin).date()
         first = today.replace(day=1)
         after = (first + timedelta(days=32)).replace(day=1)
         if per == "year":
             first, after = today.replace(month=1, day=1), date(today.year + 1, 1, 1)
         days = (after - first).days
-        return self.accrued(per, price, first, days, end) - self.accrued(per, price, first, days, begin)
+
+        def until(at):
+            key = per, price, first, at
+            if key not in self.charges:
+                self.charges[key] = self.accrued(per, price, first, days, at)
+            return self.charges[key]
+
+        return until(end) - until(begin)
 
     def count(self, begin, end):
-        month = utc(begin).astimezone(self.zone).date().replace(day=1)
+        month = self.clock(begin).date().replace(day=1)
         return self.used.between(self.midnight(month), begin) * self.factor
 
     @staticmethod
@@ -346,7 +377,7 @@ class Oracle:
         sold = self.sold.between(at, until)
         row["used"] += used
         row["sold"] += sold
-        month = str(utc(at).astimezone(self.zone).date())[:7]
+        month = str(self.clock(at).date())[:7]
         sums = months.setdefault(month, {"together": Fraction(0)})
         above, priced = Fraction(0), False
         for name in self.names:
@@ -438,18 +469,19 @@ def compare(tariff, query, answer, expected):
 
 
 def random_query(rng, home):
-    local = ZoneInfo(HOME)
+    first, last = rng.choice(home.spans)
+    days = (last - first).days
     kind = rng.choice(["total", "1d", "1d", "1h", "6h", "1mo", "month", "1w"])
+    day = first + timedelta(days=rng.randint(2, max(days - 12, 3)))
     if kind == "total":
-        begin = rng.randint(home.begin, home.end - 40 * 86_400_000)
-        return f"from={text(begin)}&to={text(begin + rng.randint(1, 20 * 86_400_000))}"
-    day = date(2025, 2, 22) + timedelta(days=rng.randint(0, 260))
+        begin = rng.choice(home.quarters[:-2_000]) + rng.randint(0, QUARTER)
+        return f"from={text(begin)}&to={text(begin + rng.randint(1, 15 * 86_400_000))}"
     if kind in ("month", "1mo"):
-        day = day.replace(day=1) if day.month > 2 else date(2025, 3, 1)
+        day = day.replace(day=1)
         after = (day + timedelta(days=32 if kind == "month" else 70)).replace(day=1)
         every = "" if kind == "month" else "&every=1mo"
         return f"from={day}&to={after}{every}"
-    length = {"1h": 2, "6h": 6, "1d": 33, "1w": 40}[kind]
+    length = {"1h": 2, "6h": 6, "1d": 20, "1w": 30}[kind]
     return f"from={day}&to={day + timedelta(days=length)}&every={kind}"
 
 
@@ -513,9 +545,10 @@ def stop(server):
 
 def main():
     program = os.path.abspath(sys.argv[1])
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 100
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-    home, rng = Home(seed), random.Random(seed)
+    numbers = [int(word) for word in sys.argv[2:] if word.isdigit()]
+    count, seed = (numbers + [100, 1][len(numbers):])[:2]
+    spans = WHOLE if "--whole" in sys.argv else SHORT
+    home, rng = Home(seed, spans), random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         data = os.path.join(folder, "data")
         backup = os.path.join(folder, "home.ndjson")
