@@ -119,7 +119,7 @@ impl<'a> Members<'a> {
 /// The members of rows that are other columns in CSV, and which. A metric is in columns of its own.
 const OTHER_COLUMNS: [(&str, &str, &[&str]); 8] = [
     // Of the lines of a bill, which have columns of their own.
-    ("Cost", "line", &[]),
+    ("Cost", "name", &[]),
     ("Cost", "per", &[]),
     ("Cost", "quantity", &[]),
     ("Cost", "zone", &[]),

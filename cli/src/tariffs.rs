@@ -65,6 +65,7 @@ pub(crate) async fn run(args: TariffsArgs) -> anyhow::Result<ExitCode> {
 fn act(args: &TariffsArgs) -> anyhow::Result<ExitCode> {
     let server = JsonServer::new(&args.url, args.token.as_deref())?;
     let of = |id: &str| format!("/tariffs/{}", encoded(id));
+
     match &args.action {
         TariffsAction::List => {
             let answer = server.get("/tariffs", "data")?;
@@ -72,6 +73,7 @@ fn act(args: &TariffsArgs) -> anyhow::Result<ExitCode> {
             let none = "no tariffs; roomtide tariffs set --help says how to make one".to_owned();
             print(if rows.is_empty() { none } else { columns(&rows) }.trim_end());
         }
+
         TariffsAction::Show { tariff } => {
             let answer = server.get(&of(tariff), "id")?;
             print(serde_json::to_string_pretty(&answer)?);

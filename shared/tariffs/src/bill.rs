@@ -7,8 +7,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use domain::{Amount, CalendarUnit, Exact, QuarterHour, TimeRange, Timestamp};
+use serde::{Serialize, Serializer};
 
-use crate::missing::{Missing, MissingKind, MissingList};
+use crate::missing::{Missing, MissingKind, MissingList, shown};
 use crate::prices::Prices;
 use crate::standing::charge;
 use crate::tariff::{NamedLine, Pricing, Tariff, TariffLine, Tier};
@@ -59,29 +60,46 @@ pub struct BillInput<'a> {
 }
 
 /// The sums of a row, or of all rows.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BillRow {
-    /// What was used; `None` if nothing is known.
+    /// What was used, if anything is known
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shown")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Exact>"))]
     pub used: Option<Amount>,
-    /// What was sold; `None` if nothing is known.
+    /// What was sold, if anything is known
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shown")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Exact>"))]
     pub sold: Option<Amount>,
-    /// The money.
+    /// The money, not rounded
+    #[serde(serialize_with = "money")]
+    #[cfg_attr(feature = "schema", schemars(with = "Exact"))]
     pub amount: Amount,
 }
 
 /// The sums of a line, or of one of its zones or tiers.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BillLine {
-    /// The name of the line.
+    /// The name of the line
     pub name: String,
-    /// The name of the zone, or the limits of the tier.
+    /// The zone, or the limits of the tier such as 0-120
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// What the price is for.
+    /// What the price is for
     pub per: Per,
-    /// The kWh, days, months or years; `None` of a percentage.
+    /// The units that were used or sold, or the days, months or years
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shown")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Exact>"))]
     pub quantity: Option<Amount>,
-    /// The money.
+    /// The money, not rounded
+    #[serde(serialize_with = "money")]
+    #[cfg_attr(feature = "schema", schemars(with = "Exact"))]
     pub amount: Amount,
+}
+
+fn money<S: Serializer>(amount: &Amount, to: S) -> Result<S::Ok, S::Error> {
+    amount.shown().serialize(to)
 }
 
 /// A bill.
@@ -274,11 +292,9 @@ impl<'a> BillFold<'a> {
                     match series.price(prices, quarter, tariff.zone) {
                         Some(price) => part.amount.add(&quantity.times(&price)),
                         None => self.missing.add(Missing {
-                            what: MissingKind::Price,
                             line: Some(holding.named.name.clone()),
-                            name: None,
-                            range: step.range,
-                            energy: Some(quantity.clone()),
+                            kwh: Some(quantity.clone()),
+                            ..Missing::of(MissingKind::Price, step.range)
                         }),
                     }
                 }
@@ -289,9 +305,8 @@ impl<'a> BillFold<'a> {
     /// Notes what the energy of a step lacks.
     fn note_missing(&mut self, segment: &Segment<'a>, step: &EnergyStep) {
         let tariff = self.input.tariff;
-        let mut note = |what: MissingKind, energy: Option<&Amount>| {
-            let (line, name, energy) = (None, None, energy.cloned());
-            self.missing.add(Missing { what, line, name, range: step.range, energy });
+        let mut note = |what: MissingKind, kwh: Option<&Amount>| {
+            self.missing.add(Missing { kwh: kwh.cloned(), ..Missing::of(what, step.range) });
         };
         if step.is_unknown {
             note(MissingKind::Energy, None);
@@ -360,7 +375,7 @@ impl<'a> BillFold<'a> {
                     month.together.add(&sums.amount);
                 }
                 if part == 0 || sums.quantity.sign() != Ordering::Equal {
-                    add_line(&mut self.lines[place], named, line, part, &sums);
+                    add_line(&mut self.lines[place], named, line.part_name(part), sums);
                 }
             }
         }
@@ -408,11 +423,9 @@ impl<'a> BillFold<'a> {
                 let Some(range) = line.range.intersection(range) else { continue };
                 for without in tariff.years_without_dates(line, range) {
                     self.missing.add(Missing {
-                        what: MissingKind::Days,
                         line: Some(named.name.clone()),
                         name: Some(without.list.to_owned()),
-                        range: without.year,
-                        energy: None,
+                        ..Missing::of(MissingKind::Days, without.year)
                     });
                 }
             }
@@ -475,29 +488,16 @@ fn by_tier(tiers: &[Tier], before: &Amount, after: &Amount) -> Vec<LinePart> {
 }
 
 /// Adds a part of a line to the lines of its name.
-fn add_line(
-    lines: &mut Vec<BillLine>,
-    named: &NamedLine,
-    line: &TariffLine,
-    part: usize,
-    sums: &LinePart,
-) {
-    let zone = line.part_name(part);
-    let has_quantity = named.per != Per::Percent;
-    if !lines.iter().any(|line| line.zone == zone) {
-        lines.push(BillLine {
-            name: named.name.clone(),
-            zone: zone.clone(),
-            per: named.per,
-            quantity: has_quantity.then(Amount::zero),
-            amount: Amount::zero(),
-        });
-    }
+fn add_line(lines: &mut Vec<BillLine>, named: &NamedLine, zone: Option<String>, sums: LinePart) {
+    let quantity = Some(sums.quantity).filter(|_| named.per != Per::Percent);
+    let Some(line) = lines.iter_mut().find(|line| line.zone == zone) else {
+        let (name, per, amount) = (named.name.clone(), named.per, sums.amount);
+        return lines.push(BillLine { name, zone, per, quantity, amount });
+    };
 
-    let sum = lines.iter_mut().find(|line| line.zone == zone).expect("added above");
-    sum.amount.add(&sums.amount);
-    if let Some(quantity) = &mut sum.quantity {
-        quantity.add(&sums.quantity);
+    line.amount.add(&sums.amount);
+    if let (Some(sum), Some(quantity)) = (&mut line.quantity, quantity) {
+        sum.add(&quantity);
     }
 }
 

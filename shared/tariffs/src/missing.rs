@@ -1,6 +1,7 @@
 //! What the sums of a bill lack. Sums up nothing.
 
 use domain::{Amount, TimeRange, Timestamp};
+use serde::{Serialize, Serializer};
 
 domain::words! {
     /// What is missing.
@@ -23,18 +24,37 @@ domain::words! {
 }
 
 /// Something that a bill lacks.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Missing {
-    /// What is missing.
+    /// What is missing
     pub what: MissingKind,
-    /// The name of the line that lacks it.
+    /// The name of the line that lacks it
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
-    /// The name of a list of days, or the id of a device.
+    /// The name of a list of days, or the id of a device
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// When it is missing.
-    pub range: TimeRange,
-    /// The energy that is concerned.
-    pub energy: Option<Amount>,
+    /// Since when it is missing
+    pub from: Timestamp,
+    /// Until when it is missing
+    pub to: Timestamp,
+    /// The energy that is concerned
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shown")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<domain::Exact>"))]
+    pub kwh: Option<Amount>,
+}
+
+impl Missing {
+    /// Something that is missing in a range, of no line.
+    pub const fn of(what: MissingKind, range: TimeRange) -> Self {
+        Self { what, line: None, name: None, from: range.from(), to: range.to(), kwh: None }
+    }
+}
+
+/// Writes an amount as a number.
+pub(crate) fn shown<S: Serializer>(amount: &Option<Amount>, to: S) -> Result<S::Ok, S::Error> {
+    amount.as_ref().map(Amount::shown).serialize(to)
 }
 
 /// All that a bill lacks, joined where it is the same in neighbouring time.
@@ -48,22 +68,21 @@ impl MissingList {
             last.what == missing.what
                 && last.line == missing.line
                 && last.name == missing.name
-                && last.range.to() >= missing.range.from()
+                && last.to >= missing.from
         };
         // What is missing at once is the newest of the list: one entry for each line and kind.
         let mut newest = self.0.iter_mut().rev().take(MAX_AT_ONCE);
         let Some(last) = newest.find(joins) else { return self.0.push(missing) };
 
-        let to: Timestamp = last.range.to().max(missing.range.to());
-        last.range = TimeRange::new(last.range.from(), to).expect("it only grows");
-        if let (Some(sum), Some(energy)) = (&mut last.energy, &missing.energy) {
+        last.to = last.to.max(missing.to);
+        if let (Some(sum), Some(energy)) = (&mut last.kwh, &missing.kwh) {
             sum.add(energy);
         }
     }
 
     /// The entries, in the order of their begin.
     pub(crate) fn sorted(mut self) -> Vec<Missing> {
-        self.0.sort_by_key(|missing| missing.range.from());
+        self.0.sort_by_key(|missing| missing.from);
         self.0
     }
 }

@@ -114,7 +114,11 @@ pub(crate) async fn cost(
             for device in &shared {
                 let Some(steps) = biller.steps_of_share(device, &reads).await? else { continue };
                 let share = biller.bill(known, &reads, &steps, true)?;
-                bill.shares.push(DeviceShare::of(device.id().clone(), &share));
+                bill.shares.push(DeviceShare {
+                    device_id: device.id().clone(),
+                    total: share.bill.total,
+                    incomplete: !share.bill.missing.is_empty(),
+                });
             }
             bills.push(bill);
         }
@@ -212,10 +216,10 @@ impl<'r, S: Store> Biller<'r, S> {
         for meter in group.meters {
             match BilledMeter::of(meter, self.devices) {
                 Some(found) => meters.push(found),
-                None => {
-                    let (what, name) = (MissingKind::Meter, Some(meter.device.to_string()));
-                    missing.push(Missing { what, line: None, name, range, energy: None });
-                }
+                None => missing.push(Missing {
+                    name: Some(meter.device.to_string()),
+                    ..Missing::of(MissingKind::Meter, range)
+                }),
             }
         }
 

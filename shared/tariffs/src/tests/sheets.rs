@@ -117,9 +117,8 @@ fn lines(bill: &Bill) -> Vec<String> {
 fn missing(bill: &Bill) -> Vec<String> {
     let text = |missing: &Missing| {
         let line = missing.line.as_deref().unwrap_or("-");
-        let energy = missing.energy.as_ref().map_or_else(Exact::zero, Amount::shown);
-        let (what, range) = (missing.what.as_str(), missing.range);
-        format!("{what} {line} {} {} {energy}", range.from(), range.to())
+        let energy = missing.kwh.as_ref().map_or_else(Exact::zero, Amount::shown);
+        format!("{} {line} {} {} {energy}", missing.what.as_str(), missing.from, missing.to)
     };
     bill.missing.iter().map(text).collect()
 }

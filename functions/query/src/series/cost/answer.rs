@@ -1,14 +1,14 @@
 //! Bills as the API shows them. Makes none.
 
 use api::{Problem, Response};
-use domain::{Amount, DeviceId, Exact, Label, TariffId, TimeRange, Timestamp};
+use domain::{DeviceId, Exact, Label, TariffId, TimeRange, Timestamp};
 use runtime::http::Call;
 use serde::Serialize;
-use tariffs::{Bill, BillLine, BillRow, Missing, MissingKind, Per};
+use tariffs::{Bill, BillLine, BillRow, Missing};
 
 use super::CostRequest;
 use crate::ports::Store;
-use crate::series::plan::{RowPlan, Span};
+use crate::series::plan::{RowPlan, RowSpan};
 use crate::series::write::respond;
 use crate::tariffs::KnownTariff;
 
@@ -36,7 +36,7 @@ pub(super) struct CostAnswer<'a> {
 }
 
 /// The cost of one row by one tariff, or with `lines=1` a line of it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub(crate) struct CostRow<'a> {
     timestamp: Timestamp,
@@ -44,35 +44,16 @@ pub(crate) struct CostRow<'a> {
     /// Whether the row is not over
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     partial: bool,
-    /// With lines=1: the name, zone and quantity of a line
     #[serde(flatten)]
-    line: Option<LineOfRow<'a>>,
-    /// What was used, if anything is known
-    #[serde(skip_serializing_if = "Option::is_none")]
-    used: Option<Exact>,
-    /// What was sold
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sold: Option<Exact>,
-    /// The money, in the currency of the bill
-    amount: Exact,
-    /// The money for one unit that was used
+    line: Option<&'a BillLine>,
+    #[serde(flatten)]
+    sums: Option<&'a BillRow>,
+    /// The money for one unit that was used, if nothing is missing
     #[serde(skip_serializing_if = "Option::is_none")]
     mean: Option<Exact>,
     /// Whether an entry of incomplete concerns the row
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     incomplete: bool,
-}
-
-/// A line of the bill of one row.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct LineOfRow<'a> {
-    line: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    zone: Option<&'a str>,
-    per: Per,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    quantity: Option<Exact>,
 }
 
 /// The bill of a tariff.
@@ -86,11 +67,8 @@ struct BillShown<'a> {
     unit: &'a str,
     version: u64,
     edited: Timestamp,
-    used: Option<Exact>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sold: Option<Exact>,
-    /// The money, not rounded
-    amount: Exact,
+    #[serde(flatten)]
+    total: &'a BillRow,
     #[serde(skip_serializing_if = "Option::is_none")]
     mean: Option<Exact>,
     /// The money that is due, rounded once a month; only of whole calendar months that are over
@@ -99,54 +77,30 @@ struct BillShown<'a> {
     /// Whether this is what a device's energy would have cost if all of it had been bought
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     as_if_bought: bool,
-    lines: Vec<LineShown<'a>>,
+    lines: &'a [BillLine],
     /// With devices=1: what the energy of each device would have cost if all of it had been bought
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     devices: &'a [DeviceShare],
-}
-
-/// A line of a bill, or one of its zones or tiers.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BillLine"))]
-struct LineShown<'a> {
-    name: &'a str,
-    /// The zone, or the limits of the tier such as 0-120
-    #[serde(skip_serializing_if = "Option::is_none")]
-    zone: Option<&'a str>,
-    per: Per,
-    /// The units that were used or sold, or the days, months or years
-    #[serde(skip_serializing_if = "Option::is_none")]
-    quantity: Option<Exact>,
-    amount: Exact,
 }
 
 /// A device's share of a bill.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct DeviceShare {
-    device_id: DeviceId,
-    used: Option<Exact>,
-    amount: Exact,
+    pub(super) device_id: DeviceId,
+    #[serde(flatten)]
+    pub(super) total: BillRow,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    incomplete: bool,
+    pub(super) incomplete: bool,
 }
 
 /// Something that a bill lacks.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "IncompleteBill"))]
 struct MissingShown<'a> {
-    what: MissingKind,
     tariff: &'a TariffId,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<&'a str>,
-    /// The list of days, or the device
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    from: Timestamp,
-    to: Timestamp,
-    /// The energy that is concerned
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kwh: Option<Exact>,
+    #[serde(flatten)]
+    missing: &'a Missing,
 }
 
 /// The members beside the rows.
@@ -154,21 +108,12 @@ struct MissingShown<'a> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct About<'a> {
     #[serde(flatten)]
-    span: Span,
+    span: RowSpan,
     bills: Vec<BillShown<'a>>,
     /// What the bills lack, at most 50
     incomplete: Vec<MissingShown<'a>>,
     /// The number of all that the bills lack
     incomplete_count: usize,
-}
-
-impl DeviceShare {
-    pub(super) fn of(device_id: DeviceId, share: &ShownBill<'_>) -> Self {
-        let total = &share.bill.total;
-        let used = total.used.as_ref().map(Amount::shown);
-        let incomplete = !share.bill.missing.is_empty();
-        Self { device_id, used, amount: total.amount.shown(), incomplete }
-    }
 }
 
 impl CostAnswer<'_> {
@@ -179,14 +124,11 @@ impl CostAnswer<'_> {
         call: &Call<'_, impl Store>,
     ) -> Result<Response, Problem> {
         let missing = self.bills.iter().flat_map(|shown| {
-            shown
-                .bill
-                .missing
-                .iter()
-                .map(|missing| MissingShown::of(&shown.known.stored.id, missing))
+            let tariff = &shown.known.stored.id;
+            shown.bill.missing.iter().map(move |missing| MissingShown { tariff, missing })
         });
         let about = About {
-            span: self.plan.span(reach, None, None),
+            span: self.plan.row_span(reach, None),
             bills: self.bills.iter().map(ShownBill::shown).collect(),
             incomplete: missing.clone().take(MAX_INCOMPLETE).collect(),
             incomplete_count: missing.count(),
@@ -200,7 +142,7 @@ impl CostAnswer<'_> {
 
     const fn columns(&self) -> &'static [&'static str] {
         if self.request.has_lines {
-            &["timestamp", "tariff", "line", "zone", "per", "quantity", "amount"]
+            &["timestamp", "tariff", "name", "zone", "per", "quantity", "amount"]
         } else {
             &["timestamp", "tariff", "partial", "used", "sold", "amount", "mean", "incomplete"]
         }
@@ -212,57 +154,30 @@ impl CostAnswer<'_> {
             self.bills.iter().map(|shown| self.incomplete(&shown.bill.missing)).collect();
         let mut data = Vec::new();
         for (place, range) in self.plan.grid.rows().iter().enumerate() {
-            for (shown, incomplete) in self.bills.iter().zip(&incomplete) {
-                if self.request.has_lines {
-                    let lines = &shown.by_row[place].lines;
-                    data.extend(lines.iter().map(|line| self.line(shown, *range, line)));
-                } else {
-                    let row = &shown.bill.rows[place];
-                    data.push(self.row(shown, *range, row, incomplete[place]));
+            for (ShownBill { known, bill, by_row, .. }, incomplete) in
+                self.bills.iter().zip(&incomplete)
+            {
+                let row = CostRow {
+                    timestamp: range.from(),
+                    tariff: &known.stored.id,
+                    partial: range.to() > self.plan.now,
+                    line: None,
+                    sums: None,
+                    mean: None,
+                    incomplete: false,
+                };
+                if let Some(bill) = by_row.get(place) {
+                    let of_line = |line| CostRow { line: Some(line), ..row.clone() };
+                    data.extend(bill.lines.iter().map(of_line));
+                    continue;
                 }
+
+                let (sums, incomplete) = (&bill.rows[place], incomplete[place]);
+                let mean = mean(sums, incomplete);
+                data.push(CostRow { sums: Some(sums), mean, incomplete, ..row });
             }
         }
         data
-    }
-
-    fn row<'s>(
-        &self,
-        shown: &'s ShownBill<'_>,
-        range: TimeRange,
-        row: &BillRow,
-        incomplete: bool,
-    ) -> CostRow<'s> {
-        CostRow {
-            timestamp: range.from(),
-            tariff: &shown.known.stored.id,
-            partial: range.to() > self.plan.now,
-            line: None,
-            used: row.used.as_ref().map(Amount::shown),
-            sold: row.sold.as_ref().map(Amount::shown),
-            amount: row.amount.shown(),
-            mean: mean(row, incomplete),
-            incomplete,
-        }
-    }
-
-    fn line<'s>(
-        &self,
-        shown: &'s ShownBill<'_>,
-        range: TimeRange,
-        line: &'s BillLine,
-    ) -> CostRow<'s> {
-        let LineShown { name, zone, per, quantity, amount } = LineShown::of(line);
-        CostRow {
-            timestamp: range.from(),
-            tariff: &shown.known.stored.id,
-            partial: range.to() > self.plan.now,
-            line: Some(LineOfRow { line: name, zone, per, quantity }),
-            used: None,
-            sold: None,
-            amount,
-            mean: None,
-            incomplete: false,
-        }
     }
 
     /// Which rows lack something.
@@ -270,8 +185,8 @@ impl CostAnswer<'_> {
         let rows = self.plan.grid.rows();
         let mut incomplete = vec![false; rows.len()];
         for missing in missing {
-            let first = rows.partition_point(|row| row.to() <= missing.range.from());
-            let end = rows.partition_point(|row| row.from() < missing.range.to());
+            let first = rows.partition_point(|row| row.to() <= missing.from);
+            let end = rows.partition_point(|row| row.from() < missing.to);
             incomplete[first..end].fill(true);
         }
         incomplete
@@ -295,40 +210,12 @@ impl ShownBill<'_> {
             unit: &self.unit,
             version: self.known.stored.version,
             edited: self.known.stored.edited,
-            used: total.used.as_ref().map(Amount::shown),
-            sold: total.sold.as_ref().map(Amount::shown),
-            amount: total.amount.shown(),
+            total,
             mean: mean(total, !missing.is_empty()),
             due: due.as_deref(),
             as_if_bought: self.is_share,
-            lines: lines.iter().map(LineShown::of).collect(),
+            lines,
             devices: &self.shares,
-        }
-    }
-}
-
-impl<'a> LineShown<'a> {
-    fn of(line: &'a BillLine) -> Self {
-        Self {
-            name: &line.name,
-            zone: line.zone.as_deref(),
-            per: line.per,
-            quantity: line.quantity.as_ref().map(Amount::shown),
-            amount: line.amount.shown(),
-        }
-    }
-}
-
-impl<'a> MissingShown<'a> {
-    fn of(tariff: &'a TariffId, missing: &'a Missing) -> Self {
-        Self {
-            what: missing.what,
-            tariff,
-            line: missing.line.as_deref(),
-            name: missing.name.as_deref(),
-            from: missing.range.from(),
-            to: missing.range.to(),
-            kwh: missing.energy.as_ref().map(Amount::shown),
         }
     }
 }

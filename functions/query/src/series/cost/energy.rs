@@ -75,7 +75,7 @@ pub(super) struct MeteredSteps {
 }
 
 impl MeteredSteps {
-    /// Steps of which nothing is known.
+    /// Steps without any energy.
     pub(super) fn empty(plan: &StepPlan) -> Self {
         let step = |range: &TimeRange| EnergyStep {
             range: *range,
