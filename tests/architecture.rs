@@ -150,7 +150,7 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
 }
 
 /// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
-const LAYERS: [(&str, &[&str]); 23] = [
+const LAYERS: [(&str, &[&str]); 24] = [
     ("domain", &[]),
     ("outgoing", &["domain"]),
     ("alerts", &["domain", "outgoing"]),

@@ -1,7 +1,7 @@
 //! The bill of a tariff: folds the energy of consecutive steps of time into rows and lines. Reads nothing.
 //!
-//! Energy for which the same lines hold is added first and priced once: a segment of a row ends where another line may
-//! hold, and at each month. All sums are exact; only what is due is rounded, once a month.
+//! For each step, the lines that hold are taken from top to bottom. All sums are exact; only what is due is rounded, once
+//! a month.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -138,32 +138,12 @@ impl BillRow {
     }
 }
 
-/// What a line has of a segment: of all its energy, or by zone or tier.
-#[derive(Debug, Clone, Default)]
-struct LinePart {
+/// What a line has of one step, or of one tier of it.
+struct LinePart<'a> {
+    /// The name of the zone or tier.
+    zone: Option<&'a str>,
     quantity: Amount,
     amount: Amount,
-}
-
-/// A line that holds in a segment.
-struct HoldingLine<'a> {
-    /// The place of the line's name on the bill.
-    place: usize,
-    named: &'a NamedLine,
-    line: &'a TariffLine,
-    /// The parts so far, by zone or tier. A line of one price has none until the segment ends.
-    parts: Vec<LinePart>,
-}
-
-/// A part of a row in which the same lines hold.
-struct Segment<'a> {
-    row: usize,
-    range: TimeRange,
-    lines: Vec<HoldingLine<'a>>,
-    used: Amount,
-    sold: Amount,
-    /// What the meter had used since the month's begin when the segment began.
-    metered_before: Amount,
 }
 
 /// The sums of one month that become due.
@@ -186,7 +166,10 @@ struct BillFold<'a> {
     metered: Amount,
     /// The month of `metered`.
     month: TimeRange,
-    segment: Option<Segment<'a>>,
+    /// The day of the step.
+    day: TimeRange,
+    /// The begin of the time whose standing charges are not in the sums yet. They are added once a day and row.
+    uncharged: Timestamp,
 }
 
 impl<'a> BillFold<'a> {
@@ -199,111 +182,120 @@ impl<'a> BillFold<'a> {
             missing: MissingList::default(),
             metered: Amount::zero(),
             month: CalendarUnit::Month.bucket_of(first, input.tariff.zone),
-            segment: None,
+            day: CalendarUnit::Day.bucket_of(first, input.tariff.zone),
+            uncharged: input.rows[0].from(),
             input,
         }
     }
 
     fn add(&mut self, step: &EnergyStep) {
         let from = step.range.from();
-        if self.segment.as_ref().is_some_and(|segment| segment.range.to() <= from) {
-            self.close();
-        }
         if self.month.to() <= from {
             self.month = CalendarUnit::Month.bucket_of(from, self.input.tariff.zone);
             self.metered = Amount::zero();
         }
-
         if self.input.rows[0].from() <= from {
-            let mut segment = self.segment.take().unwrap_or_else(|| self.open(from));
-            self.price(&mut segment, step);
-            self.note_missing(&segment, step);
-            self.rows[segment.row].add_energy(step.used.as_ref(), step.sold.as_ref());
-            self.segment = Some(segment);
+            self.bill(step);
         }
         if let Some(metered) = &step.metered {
             self.metered.add(metered);
         }
     }
 
-    /// Begins the segment at a time.
-    fn open(&self, from: Timestamp) -> Segment<'a> {
+    /// Adds a step to the sums, line by line.
+    fn bill(&mut self, step: &EnergyStep) {
         let BillInput { tariff, rows, is_share, .. } = self.input;
+        let (from, to) = (step.range.from(), step.range.to());
         let row = rows.partition_point(|row| row.to() <= from);
-        let to = rows[row].to().min(tariff.next_edge(from));
+        if self.day.to() <= from {
+            self.day = CalendarUnit::Day.bucket_of(from, tariff.zone);
+        }
+        let is_end = to == self.day.to() || to == rows[row].to();
+        let charged = TimeRange::new(self.uncharged, to).ok().filter(|_| is_end);
+        let is_billed =
+            |named: &NamedLine| !is_share || matches!(named.per, Per::Used | Per::Percent);
+        let mut above = Amount::zero();
+        let (mut held, mut has_price) = (Vec::new(), false);
 
-        let is_billed = |named: &NamedLine| match named.per {
-            Per::Used | Per::Percent => true,
-            Per::Sold | Per::Day | Per::Month | Per::Year => !is_share,
-        };
-        let mut lines = Vec::new();
         for (place, named) in tariff.lines.iter().enumerate() {
             let Some(line) = named.at(from).filter(|_| is_billed(named)) else { continue };
+            held.push(line);
+            has_price |= named.per == Per::Used;
             let parts = match &line.pricing {
-                Pricing::Flat(_) => 0,
-                Pricing::Zones { zones, .. } => zones.len() + 1,
-                Pricing::Tiers(tiers) => tiers.len(),
-                Pricing::Series(_) => 1,
+                Pricing::Flat(price) if !named.per.is_of_energy() => {
+                    self.input.charges(named.per, price, charged, &above)
+                }
+                _ => self.parts(named, line, step),
             };
-            lines.push(HoldingLine { place, named, line, parts: vec![LinePart::default(); parts] });
+
+            for mut part in parts {
+                if named.per == Per::Sold {
+                    part.amount = Amount::zero().minus(&part.amount);
+                }
+                above.add(&part.amount);
+                let month = self.months.entry(self.month.from()).or_default();
+                if line.is_rounded_down {
+                    month.rounded.entry(place).or_default().add(&part.amount);
+                } else {
+                    month.together.add(&part.amount);
+                }
+                add_line(&mut self.lines[place], named, part);
+            }
         }
 
-        Segment {
-            row,
-            range: TimeRange::new(from, to).expect("an edge after the begin"),
-            lines,
-            used: Amount::zero(),
-            sold: Amount::zero(),
-            metered_before: self.metered.clone(),
+        if is_end {
+            self.uncharged = to;
         }
+        self.rows[row].amount.add(&above);
+        self.rows[row].add_energy(step.used.as_ref(), step.sold.as_ref());
+        self.note_missing(&held, has_price, step);
     }
 
-    /// Adds the energy of a step to a segment, and to the lines whose prices differ by step.
-    fn price(&mut self, segment: &mut Segment<'a>, step: &EnergyStep) {
+    /// What a line has of the energy of a step: one part, or the tiers that have something of it.
+    fn parts(
+        &mut self,
+        named: &NamedLine,
+        line: &'a TariffLine,
+        step: &EnergyStep,
+    ) -> Vec<LinePart<'a>> {
         let BillInput { tariff, prices, is_share, .. } = self.input;
-        let none = Amount::zero();
-        let [used, sold] = [&step.used, &step.sold].map(|flow| flow.as_ref().unwrap_or(&none));
-        segment.used.add(used);
-        segment.sold.add(sold);
+        let flow = if named.per == Per::Sold { &step.sold } else { &step.used };
+        let quantity = flow.clone().unwrap_or_default();
 
-        let mut moment = None;
-        for holding in &mut segment.lines {
-            let quantity = if holding.named.per == Per::Sold { sold } else { used };
-            if quantity.sign() == Ordering::Equal {
-                continue;
+        let (zone, price) = match &line.pricing {
+            Pricing::Flat(price) => (None, price.clone()),
+            Pricing::Zones { price, zones } => {
+                let moment = tariff.moment(step.range.from());
+                let mut matching = zones.iter().rev();
+                let zone = matching.find(|zone| zone.matches(&moment, &tariff.day_lists));
+                (
+                    zone.map(|zone| zone.name.as_str()),
+                    zone.map_or(price, |zone| &zone.price).clone(),
+                )
             }
-            match &holding.line.pricing {
-                Pricing::Flat(_) => {}
-                Pricing::Zones { zones, .. } => {
-                    let moment = moment.get_or_insert_with(|| tariff.moment(step.range.from()));
-                    let matching =
-                        zones.iter().rposition(|zone| zone.matches(moment, &tariff.day_lists));
-                    holding.parts[matching.map_or(0, |zone| zone + 1)].quantity.add(quantity);
-                }
-                Pricing::Tiers(tiers) if is_share => {
-                    holding.parts[tier_of(tiers, &self.metered)].quantity.add(quantity);
-                }
-                // What the segment adds to each tier is known at its end.
-                Pricing::Tiers(_) => {}
-                Pricing::Series(series) => {
-                    let part = &mut holding.parts[0];
-                    part.quantity.add(quantity);
-                    let quarter = QuarterHour::of(step.range.from());
-                    match series.price(prices, quarter, tariff.zone) {
-                        Some(price) => part.amount.add(&quantity.times(&price)),
-                        None => self.missing.add(Missing {
-                            line: Some(holding.named.name.clone()),
-                            kwh: Some(quantity.clone()),
-                            ..Missing::of(MissingKind::Price, step.range)
-                        }),
-                    }
-                }
+            Pricing::Tiers(tiers) if is_share => {
+                let tier = tier_of(tiers, &self.metered);
+                (Some(tier.name.as_str()), tier.price.clone())
             }
-        }
+            Pricing::Tiers(tiers) => return by_tier(tiers, &self.metered, quantity),
+            Pricing::Series(series) => {
+                let quarter = QuarterHour::of(step.range.from());
+                let price = series.price(prices, quarter, tariff.zone);
+                if price.is_none() && quantity.sign() != Ordering::Equal {
+                    self.missing.add(Missing {
+                        line: Some(named.name.clone()),
+                        kwh: Some(quantity.clone()),
+                        ..Missing::of(MissingKind::Price, step.range)
+                    });
+                }
+                (None, price.unwrap_or_else(Exact::zero))
+            }
+        };
+        vec![LinePart { zone, amount: quantity.times(&price), quantity }]
     }
 
     /// Notes what the energy of a step lacks.
-    fn note_missing(&mut self, segment: &Segment<'a>, step: &EnergyStep) {
+    fn note_missing(&mut self, held: &[&TariffLine], has_price: bool, step: &EnergyStep) {
         let tariff = self.input.tariff;
         let mut note = |what: MissingKind, kwh: Option<&Amount>| {
             self.missing.add(Missing { kwh: kwh.cloned(), ..Missing::of(what, step.range) });
@@ -314,75 +306,22 @@ impl<'a> BillFold<'a> {
 
         let used = step.used.as_ref().filter(|used| used.sign() != Ordering::Equal);
         let Some(used) = used else { return };
-        let has_price = segment.lines.iter().any(|holding| holding.named.per == Per::Used);
         if !has_price {
             note(MissingKind::Tariff, Some(used));
         }
 
         let Some(spread) = step.spread else { return };
-        let depends = |holding: &HoldingLine<'_>| match &holding.line.pricing {
+        let depends = |line: &&TariffLine| match &line.pricing {
             Pricing::Flat(_) => false,
             _ if spread == SpreadOver::Longer => true,
-            _ => tariff.changes_within_hours(holding.line),
+            _ => tariff.changes_within_hours(line),
         };
-        if segment.lines.iter().any(depends) {
+        if held.iter().any(depends) {
             note(MissingKind::Spread, Some(used));
         }
     }
 
-    /// Ends the segment: prices what was added, line by line, and adds it to the sums.
-    fn close(&mut self) {
-        let Some(segment) = self.segment.take() else { return };
-        let Segment { row, range, lines, used, sold, metered_before } = segment;
-        let mut above = Amount::zero();
-        let month = self.months.entry(self.month.from()).or_default();
-
-        for HoldingLine { place, named, line, parts } in lines {
-            let flow = if named.per == Per::Sold { &sold } else { &used };
-            let parts = match &line.pricing {
-                Pricing::Flat(price) => match named.per {
-                    Per::Used | Per::Sold => vec![LinePart::of(flow.clone(), price)],
-                    Per::Percent => {
-                        let amount =
-                            above.times(&(price * &Exact::parse("0.01").expect("a number")));
-                        vec![LinePart { quantity: Amount::zero(), amount }]
-                    }
-                    per => vec![self.input.standing(per, price, range)],
-                },
-                Pricing::Zones { price, zones } => {
-                    let prices = [price].into_iter().chain(zones.iter().map(|zone| &zone.price));
-                    priced(parts, prices)
-                }
-                Pricing::Tiers(tiers) => {
-                    let mut parts = parts;
-                    if !self.input.is_share {
-                        parts = by_tier(tiers, &metered_before, &self.metered);
-                    }
-                    priced(parts, tiers.iter().map(|tier| &tier.price))
-                }
-                Pricing::Series(_) => parts,
-            };
-
-            for (part, mut sums) in parts.into_iter().enumerate() {
-                if named.per == Per::Sold {
-                    sums.amount = Amount::zero().minus(&sums.amount);
-                }
-                above.add(&sums.amount);
-                self.rows[row].amount.add(&sums.amount);
-                if line.is_rounded_down {
-                    month.rounded.entry(place).or_default().add(&sums.amount);
-                } else {
-                    month.together.add(&sums.amount);
-                }
-                if part == 0 || sums.quantity.sign() != Ordering::Equal {
-                    add_line(&mut self.lines[place], named, line.part_name(part), sums);
-                }
-            }
-        }
-    }
-
     fn finish(mut self) -> Bill {
-        self.close();
         let mut total = BillRow::default();
         for row in &self.rows {
             total.add_energy(row.used.as_ref(), row.sold.as_ref());
@@ -434,86 +373,75 @@ impl<'a> BillFold<'a> {
 }
 
 impl BillInput<'_> {
-    /// A standing charge in a range, as far as it has accrued.
-    fn standing(&self, per: Per, price: &Exact, range: TimeRange) -> LinePart {
-        let Ok(accrued) = TimeRange::new(range.from(), range.to().min(self.until)) else {
-            return LinePart::default();
+    /// A percentage of what stands above it, or a standing charge as far as it has accrued.
+    fn charges<'a>(
+        &self,
+        per: Per,
+        price: &Exact,
+        charged: Option<TimeRange>,
+        above: &Amount,
+    ) -> Vec<LinePart<'a>> {
+        if per == Per::Percent {
+            let amount = above.times(&(price * &Exact::parse("0.01").expect("a number")));
+            return vec![LinePart { zone: None, quantity: Amount::zero(), amount }];
+        }
+
+        let Some(charged) = charged else { return Vec::new() };
+        let accrued = TimeRange::new(charged.from(), charged.to().min(self.until));
+        let of = |price: &Exact| match accrued {
+            Ok(accrued) => Amount::counted(charge(per, price, accrued, self.tariff.zone)),
+            Err(_) => Amount::zero(),
         };
-        let of = |price: &Exact| Amount::counted(charge(per, price, accrued, self.tariff.zone));
-        LinePart { quantity: of(&Exact::from(1_i64)), amount: of(price) }
+        vec![LinePart { zone: None, quantity: of(&Exact::from(1_i64)), amount: of(price) }]
     }
-}
-
-impl LinePart {
-    fn of(quantity: Amount, price: &Exact) -> Self {
-        Self { amount: quantity.times(price), quantity }
-    }
-}
-
-/// The parts of a line, each at its price.
-fn priced<'p>(parts: Vec<LinePart>, prices: impl Iterator<Item = &'p Exact>) -> Vec<LinePart> {
-    parts.into_iter().zip(prices).map(|(part, price)| LinePart::of(part.quantity, price)).collect()
 }
 
 /// The tier in which an amount of the month is.
-fn tier_of(tiers: &[Tier], metered: &Amount) -> usize {
-    let is_below = |tier: &Tier| match &tier.to {
-        Some(to) => metered.minus(&Amount::counted(to.clone())).sign() == Ordering::Less,
-        None => true,
-    };
-    tiers.iter().position(is_below).expect("the last tier has no end")
+fn tier_of<'a>(tiers: &'a [Tier], metered: &Amount) -> &'a Tier {
+    let is_below = |tier: &&Tier| tier.to.as_ref().is_none_or(|to| is_less(metered, to));
+    tiers.iter().find(is_below).expect("the last tier has no end")
 }
 
-/// What each tier has of the amount from one count of the month to another, which may be smaller.
-fn by_tier(tiers: &[Tier], before: &Amount, after: &Amount) -> Vec<LinePart> {
-    let mut from = Exact::zero();
+fn is_less(amount: &Amount, limit: &Exact) -> bool {
+    amount.minus(&Amount::counted(limit.clone())).sign() == Ordering::Less
+}
+
+/// What each tier has of what is used, which may be negative after a fall of the counter.
+fn by_tier<'a>(tiers: &'a [Tier], before: &Amount, used: Amount) -> Vec<LinePart<'a>> {
+    let mut after = before.clone();
+    after.add(&used);
+    let mut begin = Exact::zero();
     let mut parts = Vec::new();
     for (place, tier) in tiers.iter().enumerate() {
         let inside = |metered: &Amount| {
-            let begin = Amount::counted(from.clone());
-            let above = metered.minus(&begin);
-            let end = tier.to.clone().map(Amount::counted);
-            match end.filter(|end| metered.minus(end).sign() != Ordering::Less) {
-                Some(end) => end.minus(&begin),
+            let above = metered.minus(&Amount::counted(begin.clone()));
+            match tier.to.as_ref().filter(|to| !is_less(metered, to)) {
+                Some(to) => Amount::counted(to - &begin),
                 // Below zero, after a fall of the counter, the first tier goes on.
                 None if place == 0 || above.sign() == Ordering::Greater => above,
                 None => Amount::zero(),
             }
         };
-        let quantity = inside(after).minus(&inside(before));
-        parts.push(LinePart { quantity, amount: Amount::zero() });
-        from = tier.to.clone().unwrap_or(from);
+        let quantity = inside(&after).minus(&inside(before));
+        if place == 0 || quantity.sign() != Ordering::Equal {
+            let amount = quantity.times(&tier.price);
+            parts.push(LinePart { zone: Some(&tier.name), quantity, amount });
+        }
+        begin = tier.to.clone().unwrap_or(begin);
     }
     parts
 }
 
-/// Adds a part of a line to the lines of its name.
-fn add_line(lines: &mut Vec<BillLine>, named: &NamedLine, zone: Option<String>, sums: LinePart) {
-    let quantity = Some(sums.quantity).filter(|_| named.per != Per::Percent);
-    let Some(line) = lines.iter_mut().find(|line| line.zone == zone) else {
-        let (name, per, amount) = (named.name.clone(), named.per, sums.amount);
-        return lines.push(BillLine { name, zone, per, quantity, amount });
+/// Adds a part to the lines of a name.
+fn add_line(lines: &mut Vec<BillLine>, named: &NamedLine, part: LinePart<'_>) {
+    let quantity = Some(part.quantity).filter(|_| named.per != Per::Percent);
+    let Some(line) = lines.iter_mut().find(|line| line.zone.as_deref() == part.zone) else {
+        let (name, zone) = (named.name.clone(), part.zone.map(str::to_owned));
+        return lines.push(BillLine { name, zone, per: named.per, quantity, amount: part.amount });
     };
 
-    line.amount.add(&sums.amount);
+    line.amount.add(&part.amount);
     if let (Some(sum), Some(quantity)) = (&mut line.quantity, quantity) {
         sum.add(&quantity);
-    }
-}
-
-impl TariffLine {
-    /// The name of a zone, or the limits of a tier; `None` of the price outside of zones.
-    fn part_name(&self, part: usize) -> Option<String> {
-        match &self.pricing {
-            Pricing::Flat(_) | Pricing::Series(_) => None,
-            Pricing::Zones { zones, .. } => Some(zones[part.checked_sub(1)?].name.clone()),
-            Pricing::Tiers(tiers) => {
-                let limit =
-                    |tier: &Tier| tier.to.as_ref().map_or_else(String::new, Exact::to_string);
-                let begin =
-                    part.checked_sub(1).map_or_else(|| "0".to_owned(), |tier| limit(&tiers[tier]));
-                Some(format!("{begin}-{}", limit(&tiers[part])))
-            }
-        }
     }
 }

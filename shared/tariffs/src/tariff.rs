@@ -7,7 +7,7 @@ use domain::{CalendarUnit, Decimal, Exact, LocalDate, MemberError, TimeRange, Ti
 
 use crate::prices::{PriceSeries, PriceSource};
 use crate::written::{
-    MAX_LINES, Per, Rounding, TariffMeter, WrittenLine, WrittenTariff, WrittenZone,
+    MAX_LINES, Per, Rounding, TariffMeter, WrittenLine, WrittenTariff, WrittenTier, WrittenZone,
 };
 use crate::zones::{DayList, Days, Hours, LocalMoment, Months, PriceZone, WEEKDAYS, quarter_of};
 
@@ -75,6 +75,8 @@ pub enum Pricing {
 /// The price up to an amount of a month.
 #[derive(Debug, Clone)]
 pub struct Tier {
+    /// The limits, such as 0-120.
+    pub(crate) name: String,
     /// `None` of the last tier.
     pub(crate) to: Option<Exact>,
     pub(crate) price: Exact,
@@ -307,22 +309,9 @@ impl Tariff {
         found
     }
 
-    /// The number of steps that a bill takes, as a measure of its time.
-    pub fn work(&self, range: TimeRange, rows: usize, steps: usize) -> usize {
-        let is_by_step =
-            |line: &&TariffLine| matches!(line.pricing, Pricing::Zones { .. } | Pricing::Series(_));
-        let by_step = self.lines_in(range).filter(is_by_step).count();
-        let months = usize::try_from(range.length().num_days() / 28).unwrap_or(usize::MAX);
-        let edges = 2 * self.lines_in(range).count();
-        steps * by_step + (rows + months + edges) * self.lines.len()
-    }
-
-    /// The next time after `at` at which another line may hold or a month begins.
-    pub(crate) fn next_edge(&self, at: Timestamp) -> Timestamp {
-        let month = CalendarUnit::Month.bucket_of(at, self.zone).to();
-        let ranges = self.lines.iter().flat_map(|named| &named.versions).map(|line| line.range);
-        let edges = ranges.flat_map(|range| [range.from(), range.to()]);
-        edges.filter(|edge| *edge > at).min().map_or(month, |edge| edge.min(month))
+    /// The number of steps times lines, as a measure of a bill's time.
+    pub const fn work(&self, steps: usize) -> usize {
+        steps * self.lines.len()
     }
 }
 
@@ -375,13 +364,15 @@ fn day_lists(written: &WrittenTariff) -> Result<Vec<DayList>, MemberError> {
     Ok(lists)
 }
 
-fn tiers(written: &[crate::written::WrittenTier]) -> Result<Pricing, MemberError> {
+fn tiers(written: &[WrittenTier]) -> Result<Pricing, MemberError> {
     let wrong = |why: &str| Err(MemberError::of("tiers", why));
-    let number = |decimal: &Decimal| Exact::from(decimal);
-    let tiers: Vec<Tier> = written
-        .iter()
-        .map(|tier| Tier { to: tier.to.as_ref().map(number), price: number(&tier.price) })
-        .collect();
+    let (mut tiers, mut begin) = (Vec::new(), "0");
+    for tier in written {
+        let end = tier.to.as_ref().map_or("", Decimal::as_str);
+        let (name, to) = (format!("{begin}-{end}"), tier.to.as_ref().map(Exact::from));
+        tiers.push(Tier { name, to, price: Exact::from(&tier.price) });
+        begin = end;
+    }
 
     let Some((last, bounded)) = tiers.split_last() else { return wrong("are missing") };
     let limits: Option<Vec<&Exact>> = bounded.iter().map(|tier| tier.to.as_ref()).collect();

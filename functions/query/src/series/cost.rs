@@ -297,10 +297,10 @@ impl<'r, S: Store> Biller<'r, S> {
     ) -> Result<ShownBill<'a>, Problem> {
         let (tariff, prices, until) = (&known.tariff, &reads.prices, self.plan.now);
         let rows = self.plan.grid.rows();
-        self.work += tariff.work(reads.steps.grid.range(), rows.len(), steps.len());
+        self.work += tariff.work(steps.len());
         if self.work > MAX_WORK {
-            let detail = "The bill takes too many steps: rows and quarters of an hour, each times the lines of the \
-                          tariff. Narrow from and to, ask for a longer unit, or for fewer tariffs.";
+            let detail = "The bill takes too many steps: quarters of an hour times the lines of the tariffs. Narrow \
+                          from and to, or ask for fewer tariffs.";
             return Err(Problem::new(ProblemKind::Unanswerable, detail));
         }
 
