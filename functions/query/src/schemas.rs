@@ -44,6 +44,7 @@ pub fn add_to(generator: &mut SchemaGenerator) {
     generator.subschema_for::<WrittenTariff>();
     generator.subschema_for::<TestAnswer>();
     generator.subschema_for::<ToldRow<'_>>();
+
     add_rows::<EpisodeRow<'_>, AboutEpisodes<'_>>(generator, "Conditions");
     add_rows::<cost::answer::CostRow<'_>, cost::answer::About<'_>>(generator, "Cost");
     add_rows::<answer::SeriesRow<'_>, answer::About<'_>>(generator, "Series");

@@ -138,7 +138,7 @@ impl BillRow {
     }
 }
 
-/// What a line has of one step, or of one tier of it.
+/// Quantity and money of a line in one step, or in one tier of the step.
 struct LinePart<'a> {
     /// The name of the zone or tier.
     zone: Option<&'a str>,
@@ -251,7 +251,7 @@ impl<'a> BillFold<'a> {
         self.note_missing(&held, has_price, step);
     }
 
-    /// What a line has of the energy of a step: one part, or the tiers that have something of it.
+    /// The energy of a step, priced by a line: one part, or one for each tier with energy.
     fn parts(
         &mut self,
         named: &NamedLine,
@@ -410,8 +410,8 @@ fn is_less(amount: &Amount, limit: &Exact) -> bool {
 fn by_tier<'a>(tiers: &'a [Tier], before: &Amount, used: Amount) -> Vec<LinePart<'a>> {
     let mut after = before.clone();
     after.add(&used);
-    let mut begin = Exact::zero();
-    let mut parts = Vec::new();
+    let (mut begin, mut parts) = (Exact::zero(), Vec::new());
+
     for (place, tier) in tiers.iter().enumerate() {
         let inside = |metered: &Amount| {
             let above = metered.minus(&Amount::counted(begin.clone()));

@@ -8,7 +8,7 @@ mod share;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{Problem, ProblemKind, Response};
-use domain::{CalendarUnit, Device, DeviceId, TariffId, TimeRange, Timestamp};
+use domain::{Amount, CalendarUnit, Device, DeviceId, TariffId, TimeRange, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use series::{Grid, Level, RowReader};
@@ -116,7 +116,8 @@ pub(crate) async fn cost(
                 let share = biller.bill(known, &reads, &steps, true)?;
                 bill.shares.push(DeviceShare {
                     device_id: device.id().clone(),
-                    total: share.bill.total,
+                    used: share.bill.total.used.as_ref().map(Amount::shown),
+                    amount: share.bill.total.amount.shown(),
                     incomplete: !share.bill.missing.is_empty(),
                 });
             }

@@ -88,8 +88,9 @@ struct BillShown<'a> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct DeviceShare {
     pub(super) device_id: DeviceId,
-    #[serde(flatten)]
-    pub(super) total: BillRow,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) used: Option<Exact>,
+    pub(super) amount: Exact,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) incomplete: bool,
 }
