@@ -277,7 +277,7 @@ impl<'a> BillFold<'a> {
                 let tier = tier_of(tiers, &self.metered);
                 (Some(tier.name.as_str()), tier.price.clone())
             }
-            Pricing::Tiers(tiers) => return by_tier(tiers, &self.metered, quantity),
+            Pricing::Tiers(tiers) => return by_tier(tiers, &self.metered, &quantity),
             Pricing::Series(series) => {
                 let quarter = QuarterHour::of(step.range.from());
                 let price = series.price(prices, quarter, tariff.zone);
@@ -407,9 +407,9 @@ fn is_less(amount: &Amount, limit: &Exact) -> bool {
 }
 
 /// What each tier has of what is used, which may be negative after a fall of the counter.
-fn by_tier<'a>(tiers: &'a [Tier], before: &Amount, used: Amount) -> Vec<LinePart<'a>> {
+fn by_tier<'a>(tiers: &'a [Tier], before: &Amount, used: &Amount) -> Vec<LinePart<'a>> {
     let mut after = before.clone();
-    after.add(&used);
+    after.add(used);
     let (mut begin, mut parts) = (Exact::zero(), Vec::new());
 
     for (place, tier) in tiers.iter().enumerate() {

@@ -53,6 +53,7 @@ impl Missing {
 }
 
 /// Writes an amount as a number.
+#[expect(clippy::ref_option, reason = "serde hands a reference")]
 pub(crate) fn shown<S: Serializer>(amount: &Option<Amount>, to: S) -> Result<S::Ok, S::Error> {
     amount.as_ref().map(Amount::shown).serialize(to)
 }

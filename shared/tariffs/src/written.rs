@@ -29,7 +29,7 @@ pub struct WrittenTariff {
     /// The time zone of dates and hours; by default that of the home
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tz: Option<String>,
-    /// How the sum of a month is rounded; by default half_up
+    /// How the sum of a month is rounded; by default `half_up`
     #[serde(skip_serializing_if = "Option::is_none")]
     pub round: Option<Rounding>,
     /// The lines, in the order of the bill

@@ -1,7 +1,7 @@
 //! The warnings about a saved tariff: what it names is unknown, or looks wrong. The tariff is saved all the same.
 
 use api::Problem;
-use domain::{DeviceId, Exact, MetricName, meters_above};
+use domain::{Device, DeviceId, Exact, MetricName, meters_above};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use tariffs::{Per, WrittenTariff};
@@ -30,7 +30,7 @@ pub(super) async fn of(
     let snapshot = handlers.registry.snapshot_for_list(call.session, call.log).await?;
     for (id, metric) in named {
         let device = handlers.registry.device(id, call.session, call.log).await?;
-        let known = device.as_ref().map(|device| device.metrics());
+        let known = device.as_ref().map(Device::metrics);
         let has = |metric: &&MetricName| known.is_some_and(|known| known.contains_key(*metric));
         match (known, metric) {
             (None, _) => warnings.push(format!("there is no device {id}; it has sent no reading")),

@@ -38,11 +38,11 @@ pub(super) async fn read<S: Store>(
         Box::pin(reader.check_and_charge(&[DeviceRows::of(question, &names)])).await?;
         let values = Box::pin(device_values(reader.session, &question, &names, |_| false)).await?;
         let Some(metric) = values.metrics.get(&source.metric) else { continue };
-        let priced = grid.rows().iter().zip(&metric.rows).filter_map(|(range, row)| {
+        let of_quarters = grid.rows().iter().zip(&metric.rows).filter_map(|(range, row)| {
             let last = &row.rollup.as_ref()?.last.value;
             Some((QuarterHour::of(range.from()), Exact::from(last)))
         });
-        prices.insert(source.clone(), priced.collect());
+        prices.insert(source.clone(), of_quarters.collect());
     }
     Ok(prices)
 }
