@@ -24,7 +24,7 @@ const FLAT = ["standing", "added", "vat", "feedIn"];
 
 /** @param {About} about */
 export function tariffForm({ known, saved, id, preset: wanted, isOffer, currency, done, cancel, reload }) {
-  let draft = saved ? written(saved) : firstDraft(known, isOffer, currency);
+  let draft = saved ? written(saved) : firstDraft(known, id, isOffer, currency);
   let preset = presetIn(draft, wanted);
   /** @type {Map<string, Input>} */
   const inputs = new Map();
@@ -94,13 +94,15 @@ function written({ id: _, version: __, edited: ___, ...tariff }) {
 /**
  * A tariff without a line, by the meter of the home.
  * @param {import("../data/home.js").Home} known
+ * @param {string} id its number is in the name, too
  * @param {boolean} isOffer
  * @param {string} [currency]
  * @returns {Tariff}
  */
-function firstDraft(known, isOffer, currency = usualCurrency()) {
+function firstDraft(known, id, isOffer, currency = usualCurrency()) {
   const meter = known.devices.find((device) => hasEnergy(device) && !device.behind);
-  return { name: t(isOffer ? "offer" : "electricity"), currency, ...(meter && !isOffer && { meters: [{ device: meter.device_id }] }), lines: [] };
+  const number = /-(\d+)$/.exec(id)?.[1] ?? "";
+  return { name: `${t(isOffer ? "offer" : "electricity")} ${number}`.trim(), currency, ...(meter && !isOffer && { meters: [{ device: meter.device_id }] }), lines: [] };
 }
 
 /** How the form shows the energy; null where only JSON can. @param {Tariff} tariff @param {Preset} otherwise */

@@ -15,7 +15,7 @@ import { buttons, fill, h, select, table } from "../parts/dom.js";
 import { lackNote } from "../parts/lack.js";
 import { inPlace } from "../parts/place.js";
 import { guarded } from "../parts/token.js";
-import { midnight, moment, money, month, number, since, zone } from "../words/format.js";
+import { midnight, moment, money, number, since, written, zone } from "../words/format.js";
 import { t } from "../words/words.js";
 
 /** @typedef {import("../data/costs.js").Bill} Bill */
@@ -102,7 +102,7 @@ async function showForm(place, { known, all, forget }, wanted) {
   const done = (/** @type {SavedTariff & {warnings?: string[]}} */ { id, warnings = [] }) => {
     forget();
     news = [t("named"), ...warnings];
-    choose({ ...NO_FORM, ...(isOffer && { than: id }) });
+    choose({ ...NO_FORM, ...(isOffer ? { than: id } : { bill: id }) });
   };
   const preset = PRESETS.find((preset) => preset === chosen("preset")) ?? "flat";
   const id = saved?.id ?? freeId(isOffer ? "offer" : "electricity", /** @type {any[]} */ (all));
@@ -175,7 +175,7 @@ async function showCompare(place, about, mine) {
   const signed = (/** @type {number} */ by) => `${by > 0 ? "+" : ""}${money(by, currency)}`;
   const shownRow = (/** @type {import("../data/costs.js").CostRow} */ row) => shownSum({ amount: row.amount, currency, isIncomplete: Boolean(row.incomplete) });
   const [ours, theirs] = [of(mine), of(other)];
-  const rows = ours.map((row, n) => [month(row.timestamp), shownRow(row), shownRow(theirs[n]), signed(theirs[n].amount - row.amount)]);
+  const rows = ours.map((row, n) => [written(row.timestamp, { month: "short", year: "numeric" }), shownRow(row), shownRow(theirs[n]), signed(theirs[n].amount - row.amount)]);
   const by = sum(theirs) - sum(ours);
   const total = [t("together"), money(sum(ours), currency), money(sum(theirs), currency), signed(by)].map((text) => h("strong", null, text));
   fill(place,
