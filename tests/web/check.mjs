@@ -1344,7 +1344,7 @@ async function whatItCost() {
 async function showsMoney(home, page, view, lastMonth, admin) {
   await show(page, home.url, `${view}&bill=electricity-3`);
   await page.getByText(new RegExp(`• Energy has no price from .*${MISSING_HOUR}:00 to .*: 0\\.50 kWh are not in the sum`)).waitFor();
-  await page.getByRole("heading", { name: "Energy: today and tomorrow" }).waitFor();
+  await page.getByRole("heading", { name: "Price of Energy: today and tomorrow" }).waitFor();
   await page.getByText(/Cheapest from now on:/).waitFor();
   assert.equal(await page.locator(".tile .money").count(), 3);
   assert.match(await text(page, ".summary"), /kWh · €[\d,.]+ •/);

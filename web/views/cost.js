@@ -15,7 +15,7 @@ import { buttons, fill, h, select, table } from "../parts/dom.js";
 import { lackNote } from "../parts/lack.js";
 import { inPlace } from "../parts/place.js";
 import { guarded } from "../parts/token.js";
-import { midnight, moment, money, number, since, written, zone } from "../words/format.js";
+import { midnight, moment, money, number, written, zone } from "../words/format.js";
 import { t } from "../words/words.js";
 
 /** @typedef {import("../data/costs.js").Bill} Bill */
@@ -218,7 +218,7 @@ async function showAhead(place, { recent }, { lines, currency }) {
   const best = coming.reduce((best, next) => (next[1] < best[1] ? next : best), coming[0]);
   fill(place,
     h("h3", null, t("pricesAhead", { name: line.name })),
-    best && h("p", null, t("cheapest", { time: since(best[0] * 1000), price: money(best[1], currency, 4) })),
+    best && h("p", null, t("cheapest", { time: moment(best[0] * 1000), price: money(best[1], currency, 4) })),
     barChart({ title: `${t("use")}, ${t("metric_price")}`, unit: "kWh", priceUnit: `${currency}/kWh`, bars, range: [from.getTime() / 1000, to.getTime() / 1000], step: SLOTS[every] }),
   );
 }

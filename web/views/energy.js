@@ -68,11 +68,13 @@ export async function energy(main) {
     const forget = () => { recent.forget(); forgetTariffs(); };
     const judged = () => { forget(); return showAll(); };
     const cost = () => recent(`cost ${key}`, LONG_AGE, () => costOf(shown));
+    // Where no bill can be made the card says why; the energy is shown all the same.
+    const money = () => cost().catch(() => null);
     const parts = () => recent(`parts ${key}`, age, () => partsOf(known, shown));
     await Promise.all([
       inPlace(figures, () => figuresOf(figures, recent, measuredUntil(known))),
-      inPlace(total, async () => showTotal(total, shown, await ofRange(), await otherOf(shown, recent), measuredUntil(known), sumOf(await cost()))),
-      inPlace(chart, () => showBars(chart, known, shown, ofRange, parts, recent, cost)),
+      inPlace(total, async () => showTotal(total, shown, await ofRange(), await otherOf(shown, recent), measuredUntil(known), sumOf(await money()))),
+      inPlace(chart, () => showBars(chart, known, shown, ofRange, parts, recent, money)),
       !isShared() && inPlace(bills, async () => (await import("./cost.js")).showCost(bills, { known, shown, recent, all: await tariffs(), cost: await cost(), forget })),
       inPlace(went, async () => {
         const found = await parts();
@@ -122,7 +124,7 @@ async function figuresOf(figures, recent, until) {
     recent("yesterday", LONG_AGE, () => ask(midnight(-1), midnight(0), "1h")),
     recent("two months", LONG_AGE, () => ask(monthStart(-1), now, "1d")),
   ]);
-  const cost = await recent("cost of days", LONG_AGE, costOfDays);
+  const cost = await recent("cost of days", LONG_AGE, costOfDays).catch(() => null);
   const figure = (/** @type {string} */ title, /** @type {Record<string, string>} */ where, /** @type {number | null} */ value, /** @type {Energy} */ it, /** @type {string | null} */ text, /** @type {Sum | null} */ sum) =>
     h("section", { class: "card tile" }, h("h2", null, h("a", { href: addressOf("energy", "", { d: "", span: "", ...where }) }, title)), h("p", { class: "big" }, value === null ? absent(isLacking(it), t("none")) : kwh(value)), sum && h("p", { class: "money" }, shownSum(sum)), it.total_kwh_sold !== undefined && h("p", null, t("sold", { value: kwh(it.total_kwh_sold) })), lackNote(it), text && h("p", { class: "note" }, text), incompleteNote(sum));
   const top = best(yesterday.data);

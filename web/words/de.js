@@ -588,7 +588,7 @@ export const words = {
   preset_tiers: "Preis nach Menge",
   priceHolds: "Ein Preis gilt",
   priceSeries: "Preise von",
-  pricesAhead: "{name}: heute und morgen",
+  pricesAhead: "Preis von {name}: heute und morgen",
   secondPrice: "Zweiter Preis",
   standing: "Grundpreis",
   tariffChanged: "Jemand hat diesen Tarif inzwischen geändert. Neu laden, dann bearbeiten.",

@@ -587,7 +587,7 @@ export const words = {
   preset_tiers: "Price by amount",
   priceHolds: "A price holds",
   priceSeries: "Prices from",
-  pricesAhead: "{name}: today and tomorrow",
+  pricesAhead: "Price of {name}: today and tomorrow",
   secondPrice: "Second price",
   standing: "Standing charge",
   tariffChanged: "Somebody has changed this tariff meanwhile. Load it again, then edit it.",

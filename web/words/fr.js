@@ -589,7 +589,7 @@ export const words = {
   preset_tiers: "Prix selon la quantité",
   priceHolds: "Un prix vaut",
   priceSeries: "Prix de",
-  pricesAhead: "{name} : aujourd’hui et demain",
+  pricesAhead: "Prix de {name} : aujourd’hui et demain",
   secondPrice: "Second prix",
   standing: "Abonnement",
   tariffChanged: "Quelqu’un a modifié ce tarif entre-temps. Le recharger, puis le modifier.",

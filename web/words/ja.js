@@ -588,7 +588,7 @@ export const words = {
   preset_tiers: "使用量による段階",
   priceHolds: "一つの単価の有効時間",
   priceSeries: "単価の系列",
-  pricesAhead: "{name}：今日と明日",
+  pricesAhead: "{name}の単価：今日と明日",
   secondPrice: "第二の単価",
   standing: "基本料金",
   tariffChanged: "その間に誰かがこの料金プランを変更しました。読み込み直してから編集してください。",
