@@ -1391,6 +1391,14 @@ async function editsTariff(home, page, view, admin) {
   await page.getByText("Somebody has changed this tariff meanwhile.").waitFor();
   await page.getByRole("button", { name: "Reload" }).click();
   await page.waitForFunction(() => document.querySelector("[name=price]")?.value === "0.3");
+  // What is no JSON is not passed over.
+  await page.getByText("More settings").click();
+  const json = page.getByLabel("The whole tariff as JSON.");
+  const whole = await json.inputValue();
+  await json.fill(whole.slice(1));
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.locator(".tariff [role=alert] .warn").waitFor();
+  await json.fill(whole);
   await page.getByLabel("New prices from").fill("2026-01-01");
   await page.getByRole("button", { name: "Copy", exact: true }).click();
   await page.locator("[name=price]").fill("31");

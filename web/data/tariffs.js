@@ -1,4 +1,4 @@
-// A tariff as its form sees it: the lines that the form shows, a first draft of each preset, new prices. Draws nothing.
+// Tariffs as their form sees them: saved, compared, the lines that have a field, new prices. Draws nothing.
 
 import { t } from "../words/words.js";
 import { zone } from "../words/format.js";
@@ -74,7 +74,7 @@ export function linesByRole(lines) {
     standing: shown.find(({ per = "" }) => ["day", "month", "year"].includes(per)),
     energy,
     added: used.find((line) => line !== energy && isFlat(line)),
-    vat: shown.find(({ per }) => per === "percent"),
+    vat: shown.findLast(({ per }) => per === "percent"),
     feedIn: shown.find((line) => line.per === "sold" && isFlat(line)),
   };
 }

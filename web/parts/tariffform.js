@@ -38,9 +38,10 @@ export function tariffForm({ known, saved, id, preset: wanted, isOffer, currency
     preset = presetIn(draft, preset ?? wanted);
     show();
   };
+  const showJson = () => { json.value = JSON.stringify(draft, null, 2); };
   const readFields = () => {
     draft = withFields(draft, preset, inputs, known);
-    json.value = JSON.stringify(draft, null, 2);
+    showJson();
   };
   const attempt = async (/** @type {() => Promise<unknown>} */ act) => {
     fill(said);
@@ -52,7 +53,12 @@ export function tariffForm({ known, saved, id, preset: wanted, isOffer, currency
       fill(said, h("p", { class: "warn" }, isChanged ? t("tariffChanged") : message), isChanged && h("button", { type: "button", onclick: reload }, t("reload")));
     }
   };
-  const save = () => attempt(async () => done(await guarded(() => putTariff(id, { ...draft, version: saved?.version ?? 0 }))));
+  const save = () => attempt(async () => {
+    // What is typed as JSON and cannot be read is not passed over.
+    if (json.value === JSON.stringify(draft, null, 2)) readFields();
+    else await readJson();
+    done(await guarded(() => putTariff(id, { ...draft, version: saved?.version ?? 0 })));
+  });
 
   const show = () => {
     inputs.clear();
@@ -67,14 +73,14 @@ export function tariffForm({ known, saved, id, preset: wanted, isOffer, currency
       h("div", { class: "controls prices" }, ...fieldsOf(draft, preset, inputs, known).map(([label, input]) => field(label, input))),
       preset === "series" && !seriesIn(known, draft).length && h("p", { class: "warn" }, ...rich("noPrices", { connect: h("a", { href: "#connect?half=asks&kind=price" }, t("connectOne")) })),
     );
-    json.value = JSON.stringify(draft, null, 2);
+    showJson();
   };
   show();
   place.addEventListener("input", readFields);
 
   const name = h("input", { type: "text", required: true, maxlength: 100, autocomplete: "off", value: draft.name, oninput: () => { draft = { ...draft, name: name.value }; readFields(); } });
   const code = h("input", { type: "text", required: true, pattern: "[A-Z]{3}", autocomplete: "off", value: draft.currency, onchange: () => { draft = { ...draft, currency: code.value }; show(); } });
-  return h("form", { class: "tariff", onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); readFields(); save(); } },
+  return h("form", { class: "tariff", onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); save(); } },
     saved && newPrices((day) => { draft = { ...draft, lines: withNewPrices(draft.lines, day) }; show(); }),
     place,
     h("details", { class: "behind" }, h("summary", null, t("moreSettings")),
