@@ -150,13 +150,14 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
 }
 
 /// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
-const LAYERS: [(&str, &[&str]); 24] = [
+const LAYERS: [(&str, &[&str]); 25] = [
     ("domain", &[]),
     ("outgoing", &["domain"]),
     ("alerts", &["domain", "outgoing"]),
     ("polling", &["domain", "outgoing"]),
     ("sending", &["domain", "outgoing", "alerts"]),
     ("influxql", &["domain"]),
+    ("tariffs", &["domain"]),
     ("table", &["domain", "alerts", "outgoing", "polling"]),
     ("rollups", &["domain", "table"]),
     ("series", &["domain", "table", "rollups"]),
@@ -171,7 +172,7 @@ const LAYERS: [(&str, &[&str]); 24] = [
         "query",
         &[
             "domain", "alerts", "outgoing", "polling", "table", "rollups", "aws", "dynamodb",
-            "api", "runtime", "influxql", "influxdb", "series", "judging",
+            "api", "runtime", "influxql", "influxdb", "series", "tariffs", "judging",
         ],
     ),
     ("registry", FUNCTION),

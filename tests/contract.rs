@@ -22,21 +22,22 @@ mod seen;
 mod shards;
 mod sources;
 mod stays;
+mod tariffs;
 mod tokens;
 
 use table::memory_db::MemoryDb;
 use table::{
     AddArrival, AddToken, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
-    EditAlertStates, EditAnnotations, EditChannels, EditRegistry, EditSources, FindRegistry,
-    FindToken, FinishRechecks, KeepRollupState, ListDevices, LookUpRegistry, ManageTokens,
-    MarkDeletions, MarkLateChanges, MergeReadings, NoteChannels, NoteRechecks, NoteRunning,
-    NoteSeen, PageRegistry, PutConditionsSchema, PutJudgements, PutReadings, PutRollups,
-    PutTestMessages, QueryConditions, QueryReadings, QueryRoomReadings, ReadAlertRules,
+    EditAlertStates, EditAnnotations, EditChannels, EditRegistry, EditSources, EditTariffs,
+    FindRegistry, FindToken, FinishRechecks, KeepRollupState, ListDevices, LookUpRegistry,
+    ManageTokens, MarkDeletions, MarkLateChanges, MergeReadings, NoteChannels, NoteRechecks,
+    NoteRunning, NoteSeen, PageRegistry, PutConditionsSchema, PutJudgements, PutReadings,
+    PutRollups, PutTestMessages, QueryConditions, QueryReadings, QueryRoomReadings, ReadAlertRules,
     ReadAlertStates, ReadAnnotations, ReadChannelSecrets, ReadChannels, ReadConditionsSchema,
     ReadLateChanges, ReadRechecks, ReadRefold, ReadRegistry, ReadRollupState, ReadRollups,
     ReadRunning, ReadSeen, ReadSourceSecrets, ReadSources, ReadStays, ReadStoredReadings,
-    ReadToldMessages, ReadWaitingMessages, RegisterDevices, RemoveBelongings, RemoveRooms,
-    RestoreStays, RunSources, SendWaitingMessages, SetConditionsReady, UpdateRegistry,
+    ReadTariffs, ReadToldMessages, ReadWaitingMessages, RegisterDevices, RemoveBelongings,
+    RemoveRooms, RestoreStays, RunSources, SendWaitingMessages, SetConditionsReady, UpdateRegistry,
 };
 
 use crate::engine::{Engine, Table, layout_of};
@@ -46,7 +47,7 @@ table::store! {
     trait Ports: PutReadings + MergeReadings + AddArrival + QueryReadings + QueryRoomReadings
         + LookUpRegistry + ReadRegistry + FindRegistry + RegisterDevices + UpdateRegistry
         + EditRegistry + CountIntroduced + FindToken + AddToken + ManageTokens
-        + ReadAnnotations + EditAnnotations + ReadRollups + ReadStoredReadings + PutRollups
+        + ReadAnnotations + EditAnnotations + ReadTariffs + EditTariffs + ReadRollups + ReadStoredReadings + PutRollups
         + ReadRollupState + KeepRollupState + ReadLateChanges + MarkLateChanges + ListDevices
         + DeleteReadings + PageRegistry + MarkDeletions + RemoveBelongings + RemoveRooms + ReadStays
         + RestoreStays + NoteSeen + ReadSeen + ReadRefold
@@ -257,6 +258,8 @@ macro_rules! ports {
                 pages_hold_every_device_once_and_in_order
                 pages_hold_every_room_once_and_in_order
                 a_rooms_devices_are_a_list_of_their_own;
+            tariffs(store):
+                a_tariff_is_saved_over_what_was_read_and_deleted;
             annotations(store):
                 annotations_of_a_range_are_those_that_overlap_it
                 annotations_are_found_by_what_they_are_about

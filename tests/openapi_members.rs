@@ -117,7 +117,12 @@ impl<'a> Members<'a> {
 }
 
 /// The members of rows that are other columns in CSV, and which. A metric is in columns of its own.
-const OTHER_COLUMNS: [(&str, &str, &[&str]); 4] = [
+const OTHER_COLUMNS: [(&str, &str, &[&str]); 8] = [
+    // Of the lines of a bill, which have columns of their own.
+    ("Cost", "name", &[]),
+    ("Cost", "per", &[]),
+    ("Cost", "quantity", &[]),
+    ("Cost", "zone", &[]),
     // Beside the devices of a list, each metric's newest value has a column.
     ("Device", "latest", &["latest_timestamp", "latest_as_of"]),
     ("Events", "from", &["from_timestamp", "from_value"]),
@@ -127,9 +132,10 @@ const OTHER_COLUMNS: [(&str, &str, &[&str]); 4] = [
 ];
 
 /// A request for each kind of rows, with which none of its members is left out for not being asked for.
-const ROWS: [(&str, &str); 11] = [
+const ROWS: [(&str, &str); 12] = [
     ("Annotation", "/annotations?"),
     ("Conditions", "/devices/x/conditions?current_w=0..&"),
+    ("Cost", "/cost?"),
     ("Device", "/devices?latest=1&"),
     ("Energy", "/energy?devices=1&"),
     ("Events", "/devices/x/events?"),

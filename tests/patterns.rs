@@ -8,6 +8,7 @@ mod rooms;
 mod search;
 mod series;
 mod sources;
+mod tariffs;
 
 use std::fs;
 use std::path::Path;
@@ -449,6 +450,7 @@ async fn every_pattern_costs_what_its_page_says() {
     rows.extend(Box::pin(alerts::rows()).await);
     rows.extend(Box::pin(annotations::rows()).await);
     rows.extend(Box::pin(sources::rows()).await);
+    rows.extend(Box::pin(tariffs::rows()).await);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/develop/access-patterns.md");
     let document = fs::read_to_string(path).expect("the page");
     let is_row = |line: &&str| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit();

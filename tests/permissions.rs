@@ -15,19 +15,19 @@ use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX};
 use table::{
     Action, AddArrival, AddToken, AnnotationQuery, Backlog, Belonging, ChannelSecret,
     ConditionsQuery, CountIntroduced, DeleteAlertStates, DeleteReadings, EditAlertRules,
-    EditAlertStates, EditAnnotations, EditChannels, EditRegistry, EditSources, Expected,
-    FindRegistry, FindToken, FinishRechecks, IndexDevices, ItemKey, KeepRollupState, ListDevices,
-    LookUpRegistry, ManageTokens, MarkDeletions, MarkIndexed, MarkLateChanges, MergeReadings,
-    NewJudgement, NoteChannels, NoteRechecks, NoteRunning, NoteSeen, PageRegistry, Permission,
-    PutConditionsSchema, PutJudgements, PutReadings, PutRollups, PutTestMessages, QueryConditions,
-    QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates, ReadAnnotations,
-    ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges, ReadRechecks,
-    ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
-    ReadSourceSecrets, ReadSources, ReadStays, ReadStoredReadings, ReadToldMessages,
+    EditAlertStates, EditAnnotations, EditChannels, EditRegistry, EditSources, EditTariffs,
+    Expected, FindRegistry, FindToken, FinishRechecks, IndexDevices, ItemKey, KeepRollupState,
+    ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MarkIndexed, MarkLateChanges,
+    MergeReadings, NewJudgement, NoteChannels, NoteRechecks, NoteRunning, NoteSeen, PageRegistry,
+    Permission, PutConditionsSchema, PutJudgements, PutReadings, PutRollups, PutTestMessages,
+    QueryConditions, QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates,
+    ReadAnnotations, ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges,
+    ReadRechecks, ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
+    ReadSourceSecrets, ReadSources, ReadStays, ReadStoredReadings, ReadTariffs, ReadToldMessages,
     ReadWaitingMessages, ReadingKey, Recheck, Refold, RegisterDevices, RemoveBelongings,
     RemoveRooms, RestoreStays, RollupState, RoomVisit, RunSources, RunningNote, SearchDevices,
     SearchQuery, SendWaitingMessages, SetConditionsReady, SourceSecrets, StayQuery, StoredSource,
-    Target, ToldQuery, UpdateRegistry, WaitingMessage,
+    StoredTariff, Target, ToldQuery, UpdateRegistry, WaitingMessage,
 };
 
 use crate::engine::{Engine, Table};
@@ -249,6 +249,16 @@ async fn each_port_asks_what_it_declares() {
     check!(EditAnnotations:
         store.put_annotation(&annotation, invocation),
         store.delete_annotation(&annotation.id, invocation));
+    let tariff = StoredTariff {
+        id: "grid".parse().expect("an id"),
+        version: 1,
+        edited: at(0),
+        written: "{}".to_owned(),
+    };
+    check!(ReadTariffs: store.tariffs(invocation), store.tariff(&tariff.id, invocation));
+    check!(EditTariffs:
+        store.save_tariff(&tariff, invocation),
+        store.delete_tariff(&tariff.id, invocation));
     check!(AddToken: store.add_token(&issued, invocation));
     check!(ManageTokens:
         store.tokens(invocation),

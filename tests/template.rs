@@ -373,7 +373,7 @@ fn actions_of_all() -> BTreeSet<Action> {
 const READS: [Action; 3] = [Action::GetItem, Action::BatchGetItem, Action::Query];
 
 /// The places of the table itself, each with the key of a partition.
-const PARTITIONS: [(Target, &str); 24] = [
+const PARTITIONS: [(Target, &str); 25] = [
     (Target::Attributes, "ATTR#some-device"),
     (Target::Readings, "some-device"),
     (Target::Devices, keys::DEVICES),
@@ -398,6 +398,7 @@ const PARTITIONS: [(Target, &str); 24] = [
     (Target::AlertRunning, keys::ALERT_RUNNING),
     (Target::Sources, keys::SOURCES),
     (Target::SourceSecrets, keys::SOURCE_SECRETS),
+    (Target::Tariffs, keys::TARIFFS),
 ];
 
 /// `tests/deploy/policies.py` has these calls evaluated by a simulator of IAM that is not ours.

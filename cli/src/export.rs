@@ -34,7 +34,7 @@ use crate::import::{RUN, Sortable, sorted};
 use crate::interrupted;
 use crate::moment::from_now;
 use crate::output::{counted, print, print_error};
-use crate::pages::{ListPages, NotThere};
+use crate::pages::{ListPages, NotThere, Page};
 use crate::progress;
 use crate::rollups;
 
@@ -42,8 +42,9 @@ use crate::rollups;
 const AFTER_HELP: &str = "\
 NDJSON has one reading a line, as `POST /readings` takes it, and then a line for each device and \
 room, {\"device\": {...}} and {\"room\": {...}}: names, kinds, tags, settings of metrics, and rooms \
-that a person chose. What was noted of times is {\"annotation\": {...}}. Line protocol (.lp) has a line for each reading, with the measurement readings, the tags \
-device_id and room and a field for each metric, and these settings as comments. CSV has the readings only, with a \
+that a person chose. What was noted of times is {\"annotation\": {...}}, a tariff {\"tariff\": {...}}. Line protocol \
+(.lp) has a line for each reading, with the measurement readings, the tags device_id and room and a field for each \
+metric, and these settings as comments. CSV has the readings only, with a \
 column for each metric. `roomtide import` reads the three, with every digit.
 
 Parquet has the readings only, for DuckDB, pandas and the like, and is not imported: a row is one value, with the \
@@ -121,8 +122,11 @@ struct Annotation {
     room: Option<RoomId>,
 }
 
-/// A parsed entry of the registry, and its JSON.
-type Described<T> = (T, Box<RawValue>);
+/// An entry of the registry, and its JSON.
+struct Described<T> {
+    entry: T,
+    json: Box<RawValue>,
+}
 
 /// Exports to a file.
 pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
@@ -131,7 +135,8 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     if args.rollups {
         return export_rollups(args, range, format);
     }
-    let exported = args.at.work(Unnamed::Data, |client| export(args, format, client))?;
+    let exported =
+        args.at.work(Unnamed::Data, |client| Export::open(args, client)?.write(format))?;
     let Exported { readings, devices, gone, inexact } = exported;
     if !gone.is_empty() {
         let devices = gone.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -151,6 +156,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
 }
 
 /// The result of an export.
+#[derive(Default)]
 struct Exported {
     readings: u64,
     /// The number of devices with exported readings.
@@ -192,88 +198,182 @@ fn create(path: &Path, format: Format) -> anyhow::Result<ExportFile> {
     Ok(file)
 }
 
-/// Writes all requested entries to the file.
-fn export(args: &ExportArgs, format: Format, client: &Client) -> anyhow::Result<Exported> {
-    let devices: Vec<Described<Device>> = list(client, "/devices")?;
-    let rooms: Vec<Described<Room>> = list(client, "/rooms")?;
-    let device_ids: BTreeSet<&DeviceId> = devices.iter().map(|(it, _)| &it.id).collect();
-    let room_ids: BTreeSet<&RoomId> = rooms.iter().map(|(it, _)| &it.id).collect();
-    all_known(&args.device, &device_ids, "device")?;
-    all_known(&args.room, &room_ids, "room")?;
+/// An export: what a person asks for, and the registry of the system.
+struct Export<'a> {
+    args: &'a ExportArgs,
+    client: &'a Client,
+    devices: Vec<Described<Device>>,
+    rooms: Vec<Described<Room>>,
+}
 
-    // A set: each device once and in order, even if the command line repeats one.
-    let asked: BTreeSet<&DeviceId> = args.device.iter().collect();
-    let of_devices = if asked.is_empty() { &device_ids } else { &asked };
-    let of_rooms: BTreeSet<&RoomId> = args.room.iter().collect();
-    let sources: Vec<(Option<&DeviceId>, String)> = if of_rooms.is_empty() {
-        of_devices.iter().map(|id| (Some(*id), format!("/devices/{id}/readings"))).collect()
-    } else {
-        of_rooms.iter().map(|id| (None, format!("/rooms/{id}/readings"))).collect()
-    };
-    let mut file = create(&args.file, format)?;
-    // The readings of a room come sorted by time, but Parquet needs them sorted by device.
-    let is_sorted = format.kind == Kind::Parquet && !of_rooms.is_empty();
-    let unsorted = is_sorted.then(|| tempfile::tempfile().map(BufWriter::new)).transpose();
-    let mut unsorted = unsorted.context(TEMPORARY)?;
+impl<'a> Export<'a> {
+    /// Reads the registry; an error if it lacks a device or a room that the command line names.
+    fn open(args: &'a ExportArgs, client: &'a Client) -> anyhow::Result<Self> {
+        let devices: Vec<Described<Device>> = list(client, "/devices")?;
+        let rooms: Vec<Described<Room>> = list(client, "/rooms")?;
+        ensure_known(&args.device, devices.iter().map(|device| &device.entry.id), "device")?;
+        ensure_known(&args.room, rooms.iter().map(|room| &room.entry.id), "room")?;
+        Ok(Self { args, client, devices, rooms })
+    }
 
-    let bar = progress::bar(sources.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {left}")?;
-    let (mut readings, mut seen, mut gone) = (0, BTreeSet::new(), BTreeSet::new());
-    for (of, source) in sources {
-        let path = format!("{source}?from={}&to={}", args.from, args.to);
-        let each = |row: Box<RawValue>| {
-            #[derive(Deserialize)]
-            struct Row {
-                device_id: DeviceId,
-            }
-            let Row { device_id } = serde_json::from_str(row.get())?;
-            seen.insert(device_id);
-            readings += 1;
-            bar.set_message(format!("{readings} readings"));
-            match &mut unsorted {
-                Some(rows) => writeln!(rows, "{row}").context(TEMPORARY),
-                None => file.reading(&row),
-            }
-        };
-        match (ListPages::of(client, &path, 10_000).each(each), of) {
-            // An export goes on if a device is deleted meanwhile.
-            (Err(error), Some(device)) if error.is::<NotThere>() => {
-                gone.insert(device.clone());
-            }
-            (read, _) => read?,
+    /// Writes all requested entries to the file.
+    fn write(&self, format: Format) -> anyhow::Result<Exported> {
+        let mut file = create(&self.args.file, format)?;
+        let mut exported = self.write_readings(format, &mut file)?;
+
+        let devices = self.devices.iter().filter(|device| {
+            self.is_wanted(&device.entry) && !exported.gone.contains(&device.entry.id)
+        });
+        let devices: Vec<_> = devices.collect();
+        self.write_registry(&devices, &mut file)?;
+        self.write_annotations(&devices, &mut file)?;
+        if self.is_of_everything() {
+            self.write_tariffs(&mut file)?;
         }
-        bar.inc(1);
+
+        exported.inexact = file.finish()?.to_string();
+        Ok(exported)
     }
-    if let Some(rows) = unsorted {
-        let rows = rows.into_inner().map_err(std::io::IntoInnerError::into_error);
-        let rows = rows.context(TEMPORARY)?;
-        write_by_device(rows, &mut file).context("the readings cannot be sorted")?;
+
+    const fn is_of_everything(&self) -> bool {
+        self.args.device.is_empty() && self.args.room.is_empty()
     }
-    let everything = args.device.is_empty() && args.room.is_empty();
-    let is_meant = |it: &Device| {
-        let in_room = it.room.as_ref().is_some_and(|room| args.room.contains(room));
-        !gone.contains(&it.id) && (everything || in_room || args.device.contains(&it.id))
-    };
-    let meant: Vec<_> = devices.iter().filter(|(device, _)| is_meant(device)).collect();
-    let theirs: BTreeSet<_> = meant.iter().filter_map(|(device, _)| device.room.as_ref()).collect();
-    for (_, json) in &meant {
-        file.describe("device", json)?;
+
+    /// Whether a device is exported: all are, or it is named, or its room is.
+    fn is_wanted(&self, device: &Device) -> bool {
+        let is_in_room = device.room.as_ref().is_some_and(|room| self.args.room.contains(room));
+        self.is_of_everything() || is_in_room || self.args.device.contains(&device.id)
     }
-    for (room, json) in &rooms {
-        if everything || args.room.contains(&room.id) || theirs.contains(&room.id) {
-            file.describe("room", json)?;
+
+    /// The lists of the wanted readings, one for each device, or one for each room that is named.
+    fn reading_lists(&self) -> Vec<ReadingList<'_>> {
+        if self.args.room.is_empty() {
+            // A set: each device once and in order, even if the command line repeats one.
+            let wanted = self.devices.iter().map(|device| &device.entry);
+            let wanted = wanted.filter(|device| self.is_wanted(device)).map(|device| &device.id);
+            let wanted: BTreeSet<&DeviceId> = wanted.collect();
+            return wanted.into_iter().map(ReadingList::of_device).collect();
         }
+        let rooms: BTreeSet<&RoomId> = self.args.room.iter().collect();
+        rooms.into_iter().map(ReadingList::of_room).collect()
     }
-    let annotations = ListPages::of(client, "/annotations", 1_000).each(|json: Box<RawValue>| {
-        let Annotation { device, room } = serde_json::from_str(json.get())?;
-        let is_theirs = device.is_some_and(|it| meant.iter().any(|(of, _)| of.id == it))
-            || room.is_some_and(|it| args.room.contains(&it));
-        if everything || is_theirs { file.describe("annotation", &json) } else { Ok(()) }
-    });
-    // A server of an earlier version has no annotations.
-    annotations.or_else(|error| if error.is::<NotThere>() { Ok(()) } else { Err(error) })?;
-    let inexact = file.finish()?.to_string();
-    bar.finish_and_clear();
-    Ok(Exported { readings, devices: seen.len() as u64, gone, inexact })
+
+    /// Writes the readings. Those of a room come sorted by time, but Parquet needs them sorted by device.
+    fn write_readings(&self, format: Format, file: &mut ExportFile) -> anyhow::Result<Exported> {
+        let is_by_device = format.kind != Kind::Parquet || self.args.room.is_empty();
+        let unsorted = (!is_by_device).then(|| tempfile::tempfile().map(BufWriter::new));
+        let mut unsorted = unsorted.transpose().context(TEMPORARY)?;
+
+        let lists = self.reading_lists();
+        let bar = progress::bar(lists.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {left}")?;
+        let (mut exported, mut seen) = (Exported::default(), BTreeSet::new());
+        for list in lists {
+            let path = format!("{}?from={}&to={}", list.path, self.args.from, self.args.to);
+            let each = |row: Box<RawValue>| {
+                #[derive(Deserialize)]
+                struct Row {
+                    device_id: DeviceId,
+                }
+                let Row { device_id } = serde_json::from_str(row.get())?;
+                seen.insert(device_id);
+                exported.readings += 1;
+                bar.set_message(format!("{} readings", exported.readings));
+                match &mut unsorted {
+                    Some(rows) => writeln!(rows, "{row}").context(TEMPORARY),
+                    None => file.reading(&row),
+                }
+            };
+
+            match (ListPages::of(self.client, &path, 10_000).each(each), list.device) {
+                // An export goes on if a device is deleted meanwhile.
+                (Err(error), Some(device)) if error.is::<NotThere>() => {
+                    exported.gone.insert(device.clone());
+                }
+                (read, _) => read?,
+            }
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+
+        exported.devices = seen.len() as u64;
+        if let Some(rows) = unsorted {
+            let rows = rows.into_inner().map_err(std::io::IntoInnerError::into_error);
+            let rows = rows.context(TEMPORARY)?;
+            write_by_device(rows, file).context("the readings cannot be sorted")?;
+        }
+        Ok(exported)
+    }
+
+    /// Writes the wanted devices, and the rooms that are wanted or that these devices are in.
+    fn write_registry(
+        &self,
+        devices: &[&Described<Device>],
+        file: &mut ExportFile,
+    ) -> anyhow::Result<()> {
+        for device in devices {
+            file.describe("device", &device.json)?;
+        }
+        let rooms_of_devices = devices.iter().filter_map(|device| device.entry.room.as_ref());
+        let rooms: BTreeSet<&RoomId> = rooms_of_devices.chain(&self.args.room).collect();
+        for room in &self.rooms {
+            if self.is_of_everything() || rooms.contains(&room.entry.id) {
+                file.describe("room", &room.json)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the annotations: all, or those about the wanted devices and the named rooms.
+    fn write_annotations(
+        &self,
+        devices: &[&Described<Device>],
+        file: &mut ExportFile,
+    ) -> anyhow::Result<()> {
+        let annotations = ListPages::of(self.client, "/annotations", 1_000);
+        let written = annotations.each(|json: Box<RawValue>| {
+            let Annotation { device, room } = serde_json::from_str(json.get())?;
+            let is_of_device =
+                device.is_some_and(|id| devices.iter().any(|device| device.entry.id == id));
+            let is_wanted = is_of_device || room.is_some_and(|id| self.args.room.contains(&id));
+            if self.is_of_everything() || is_wanted {
+                file.describe("annotation", &json)?;
+            }
+            Ok(())
+        });
+        // A server of an earlier version has no annotations.
+        written.or_else(|error| if error.is::<NotThere>() { Ok(()) } else { Err(error) })
+    }
+
+    fn write_tariffs(&self, file: &mut ExportFile) -> anyhow::Result<()> {
+        let path = "/tariffs";
+        let answer = self.client.get(path)?;
+        // A server of an earlier version has no tariffs.
+        if answer.status == 404 {
+            return Ok(());
+        }
+        if answer.status != 200 {
+            return Err(self.client.error(path, &answer));
+        }
+        let tariffs: Page<Box<RawValue>> = self.client.parsed(path, &answer)?;
+        tariffs.data.iter().try_for_each(|json| file.describe("tariff", json))
+    }
+}
+
+/// A list of readings.
+struct ReadingList<'a> {
+    /// The device, if the list is one of a device.
+    device: Option<&'a DeviceId>,
+    path: String,
+}
+
+impl<'a> ReadingList<'a> {
+    fn of_device(id: &'a DeviceId) -> Self {
+        Self { device: Some(id), path: format!("/devices/{id}/readings") }
+    }
+
+    fn of_room(id: &RoomId) -> Self {
+        Self { device: None, path: format!("/rooms/{id}/readings") }
+    }
 }
 
 impl Sortable for Box<RawValue> {
@@ -301,19 +401,21 @@ fn write_by_device(mut rows: File, file: &mut ExportFile) -> anyhow::Result<()> 
 /// Returns all entries of a list of the registry.
 fn list<T: DeserializeOwned>(client: &Client, path: &str) -> anyhow::Result<Vec<Described<T>>> {
     let mut all = Vec::new();
-    ListPages::of(client, path, 1_000).each(|row: Box<RawValue>| {
-        all.push((serde_json::from_str(row.get()).context("an entry of the registry")?, row));
+    ListPages::of(client, path, 1_000).each(|json: Box<RawValue>| {
+        let entry = serde_json::from_str(json.get()).context("an entry of the registry")?;
+        all.push(Described { entry, json });
         Ok(())
     })?;
     Ok(all)
 }
 
-fn all_known<T: Ord + Display>(
-    asked: &[T],
-    known: &BTreeSet<&T>,
+fn ensure_known<'a, T: Ord + Display + 'a>(
+    named: &[T],
+    known: impl Iterator<Item = &'a T>,
     what: &str,
 ) -> anyhow::Result<()> {
-    match asked.iter().find(|id| !known.contains(id)) {
+    let known: BTreeSet<&T> = known.collect();
+    match named.iter().find(|id| !known.contains(id)) {
         Some(id) => bail!("there is no {what} {:?}", id.to_string()),
         None => Ok(()),
     }

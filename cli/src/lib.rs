@@ -5,6 +5,7 @@ mod alerts;
 mod answer_text;
 mod ask;
 mod at;
+mod bill;
 mod client;
 mod completions;
 mod concurrent;
@@ -39,6 +40,7 @@ mod serve;
 mod settings_file;
 mod sources;
 mod status;
+mod tariffs;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -83,6 +85,10 @@ enum Command {
     Alerts(alerts::Args),
     /// Set, try and show the sources that a server asks
     Sources(sources::SourcesArgs),
+    /// Print what energy cost, line by line
+    Bill(bill::BillArgs),
+    /// List, show, save and delete tariffs
+    Tariffs(tariffs::TariffsArgs),
     /// Put every device into the index of attributes, after the index is switched on
     Reindex(reindex::Args),
     /// Create, list and revoke access tokens
@@ -150,6 +156,8 @@ fn run_in(mut runtime: Builder, cli: Cli) -> ExitCode {
         Some(Command::Devices(args)) => devices::run(&args),
         Some(Command::Alerts(args)) => alerts::run(&args),
         Some(Command::Sources(args)) => sources::run(&args),
+        Some(Command::Bill(args)) => succeeded(bill::run(&args)),
+        Some(Command::Tariffs(args)) => succeeded(tariffs::run(&args)),
         Some(Command::Import(args)) => import::run(*args, SystemClock.now()),
         Some(Command::Mcp(args)) => succeeded(mcp::run(&args)),
         Some(Command::Delete(args)) => succeeded(delete::run(&args)),

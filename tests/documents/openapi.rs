@@ -152,6 +152,7 @@ fn failures(endpoint: &Endpoint) -> Vec<u16> {
             Operation::PutAlert
                 | Operation::PutChannel
                 | Operation::PutSource
+                | Operation::PutTariff
                 | Operation::AcknowledgeAlert
         )
     {

@@ -4,7 +4,8 @@ use domain::{Bucket, FoldRules, QuarterHour, Reading, Rollup, TimeRange, Timesta
 use dynamodb::DynamoStore;
 use table::item::Kind as _;
 use table::{
-    DeviceGroups, LateMark, MarkLateChanges as _, ReadLateChanges as _, RegisterDevices as _,
+    DeviceGroups, EditTariffs as _, LateMark, MarkLateChanges as _, ReadLateChanges as _,
+    RegisterDevices as _, StoredTariff,
 };
 
 use super::{Row, row};
@@ -21,7 +22,7 @@ const DAYS: (i64, i64) = (-366, 31);
 /// A meter with three metrics, a reading a minute: its rollups for a year and a month, and the readings of
 /// the last hours.
 struct Meter {
-    _table: Table,
+    table: Table,
     store: DynamoStore,
 }
 
@@ -72,7 +73,23 @@ impl Meter {
             put(&store, &readings(some)).await;
         }
         seal(&store, "UTC", at(31 * DAY)).await;
-        Self { _table: table, store }
+        Self { table, store }
+    }
+
+    /// Adds a device with a price for each quarter of the month.
+    async fn add_prices(&self) {
+        let price = |n: i64| {
+            reading("spot", n * 15 * MINUTE, &[("price", &format!("0.{}", 1_000 + n % 997))])
+        };
+        let known = device_of([&price(0)]);
+        answer!(self.store.register_device(&known));
+        let rules = FoldRules::of(&known);
+        let quarters = (0..31 * 96).map(|n| {
+            let quarter = QuarterHour::of(at(n * 15 * MINUTE));
+            let rollup = Rollup::fold(&[price(n)], &rules);
+            stored_rollup(known.id(), Bucket::QuarterHour(quarter), quarter.range(), rollup).item()
+        });
+        self.table.put_all(quarters).await;
     }
 
     /// What a query in InfluxQL about the meter's power costs, and how many rows it has.
@@ -150,7 +167,59 @@ pub(super) async fn rows() -> Vec<Row> {
     ];
     // The figures that the rollups were made for, and a unit that tells what they may lack.
     assert!(rows[0].measured.0 <= 16.0 && rows[2].measured.0 <= 111.0);
-    rows.into_iter().chain(influxql).chain(late(&meter.store).await).collect()
+    let bills = bills(&meter).await;
+    rows.into_iter().chain(influxql).chain(late(&meter.store).await).chain(bills).collect()
+}
+
+/// What bills of the meter cost.
+async fn bills(meter: &Meter) -> Vec<Row> {
+    meter.add_prices().await;
+    let meters = r#""meters": [{"device": "meter"}]"#;
+    for (id, meters, line) in [
+        ("flat", meters, r#""price": 0.3"#),
+        ("tiers", "\"meters\": []", r#""tiers": [{"to": 100, "price": 0.2}, {"price": 0.3}]"#),
+        (
+            "zones",
+            "\"meters\": []",
+            r#""price": 0.3, "zones": [{"name": "n", "hours": "22:00-06:00", "price": 0.2}]"#,
+        ),
+        (
+            "spot",
+            "\"meters\": []",
+            r#""series": {"device": "spot", "metric": "price", "slot": "15m"}"#,
+        ),
+    ] {
+        let written = format!(
+            r#"{{"name": "X", "currency": "EUR", {meters}, "lines": [{{"name": "E", {line}}}]}}"#
+        );
+        let tariff =
+            StoredTariff { id: id.parse().expect("an id"), version: 1, edited: at(0), written };
+        assert!(answer!(meter.store.save_tariff(&tariff)));
+    }
+
+    let month = "from=2026-01-12T00:00:00Z&to=2026-02-11T00:00:00Z";
+    let year = "from=2025-02-01T00:00:00Z&to=2026-02-01T00:00:00Z&every=1mo";
+    let of = |range: &str, tariffs: &str| format!("{range}&tariff={tariffs}");
+    let mut rows = Vec::new();
+    for (number, title, query, count) in [
+        (
+            "25f",
+            "the bill of a month of a meter with three metrics, at one price",
+            of(month, "flat"),
+            1,
+        ),
+        ("25g", "the bill of a year by month", of(year, "flat"), 12),
+        ("25h", "the same by two tariffs, one with tiers", of(year, "flat,tiers"), 24),
+        ("25i", "the bill of a month with zones by hours", of(month, "flat,zones"), 2),
+        ("25j", "the same by prices of quarters, too", of(month, "flat,zones,spot"), 3),
+    ] {
+        rows.push(row(number, title, meter.cost("/cost", &query, count).await));
+    }
+    let share = meter.cost("/devices/meter/cost", &of(month, "zones"), 1).await;
+    rows.push(row("25k", "the share of a device in a month with zones", share));
+    assert!(rows[0].measured.0 <= 5.0 && rows[1].measured.0 <= 19.0);
+    assert!(rows[3].measured.0 <= 94.0 && rows[4].measured.0 <= 142.0);
+    rows
 }
 
 async fn late(store: &DynamoStore) -> Vec<Row> {

@@ -101,33 +101,40 @@ function around(min, max, limit) {
 
 /**
  * A chart of bars, and its table. What is sold hangs below the axis.
- * @param {{title: string, when?: string, unit: string, bars: {time: number, value: number | null, below?: number | null, note?: string, other?: number | null, lit?: number | null}[], lacks?: boolean, versus?: string, lit?: string, range?: [number, number], step?: number, select?: (time: number) => void}} asked `other` is compared, `lit` a part
+ * @param {{title: string, when?: string, unit: string, bars: {time: number, value: number | null, below?: number | null, money?: string, price?: number | null, note?: string, other?: number | null, lit?: number | null}[], lacks?: boolean, versus?: string, lit?: string, priceUnit?: string, range?: [number, number], step?: number, select?: (time: number) => void}} asked `other` is compared, `lit` a part, `price` a line with its own axis
  */
-export function barChart({ title, when = "", unit, bars, lacks = false, versus = "", lit = "", range, step: length, select }) {
-  if (!bars.some(({ value, below, other }) => value !== null || below || other)) return nothing(lacks);
+export function barChart({ title, when = "", unit, bars, lacks = false, versus = "", lit = "", priceUnit = "", range, step: length, select }) {
+  if (!bars.some(({ value, below, other, price }) => value !== null || below || other || price)) return nothing(lacks);
   const { lines, soft } = colours();
   const step = length ?? (bars.length > 1 ? bars[bars.length - 1].time - bars[bars.length - 2].time : 3600);
   const at = whenOf(step);
   const hasBelow = bars.some((bar) => bar.below);
+  const hasMoney = bars.some((bar) => bar.money);
   /** @type {any[]} */
   const data = [bars.map((bar) => bar.time), bars.map((bar) => bar.value)];
   if (hasBelow) data.push(bars.map((bar) => (bar.below ? -bar.below : null)));
   if (lit) data.push(bars.map((bar) => bar.lit ?? null));
   if (versus) data.push(bars.map((bar) => bar.other ?? null));
+  if (priceUnit) data.push(bars.map((bar) => bar.price ?? null));
   const paths = window.uPlot.paths.bars?.({ size: [0.8, 60], align: 1 });
   const value = (/** @type {any} */ _, /** @type {number | null} */ it) => (it === null || it === undefined ? "" : `${number(Math.abs(it))} ${unit}`);
-  const one = (/** @type {string} */ label, /** @type {number} */ place) => ({ label, stroke: lines[place], fill: `${lines[place]}${lit ? "30" : "99"}`, paths, value, points: { show: false } });
+  const withMoney = (/** @type {any} */ plot, /** @type {number | null} */ it, /** @type {number} */ __, /** @type {number | null} */ place) => [value(plot, it), bars[place ?? -1]?.money].filter(Boolean).join(" · ");
+  const one = (/** @type {string} */ label, /** @type {number} */ place) => ({ label, stroke: lines[place], fill: `${lines[place]}${lit ? "30" : "99"}`, paths, value: place ? value : withMoney, points: { show: false } });
   const part = { label: lit, stroke: lines[4], fill: lines[4], paths, value, points: { show: false } };
   const outline = { label: versus, stroke: soft, dash: [4, 3], fill: "transparent", width: 1.5, paths, value, points: { show: false } };
+  const price = { label: priceUnit, scale: "price", stroke: lines[1], width: 2, paths: window.uPlot.paths.stepped?.({ align: 1 }), value: (/** @type {any} */ _, /** @type {number | null} */ it) => (it === null || it === undefined ? "" : number(it, 4)), points: { show: false } };
+  const { axes: [timeAxis, axis] } = axes(unit);
   const shown = (/** @type {number | null | undefined} */ it) => (it === null || it === undefined ? t("none") : number(it));
   const rows = () =>
     table(
       title,
-      [t("time"), ...(hasBelow ? [t("bought", { unit }), t("soldIn", { unit })] : [unit]), ...(lit ? [lit] : []), ...(versus ? [versus] : []), t("notes")],
+      [t("time"), ...(hasBelow ? [t("bought", { unit }), t("soldIn", { unit })] : [unit]), ...(hasMoney ? [t("whatItCost")] : []), ...(priceUnit ? [priceUnit] : []), ...(lit ? [lit] : []), ...(versus ? [versus] : []), t("notes")],
       bars.map((bar) => [
         at(bar.time),
         shown(bar.value),
         ...(hasBelow ? [shown(bar.below || null)] : []),
+        ...(hasMoney ? [bar.money ?? ""] : []),
+        ...(priceUnit ? [bar.price === null || bar.price === undefined ? t("none") : number(bar.price, 4)] : []),
         ...(lit ? [shown(bar.lit)] : []),
         ...(versus ? [shown(bar.other)] : []),
         bar.note ?? "",
@@ -142,9 +149,9 @@ export function barChart({ title, when = "", unit, bars, lacks = false, versus =
     data,
     behind: rows,
     options: {
-      ...axes(unit),
+      axes: [timeAxis, axis, ...(priceUnit ? [{ ...axis, scale: "price", side: /** @type {const} */ (1), label: priceUnit, grid: { show: false } }] : [])],
       scales: { x: { time: true, range: range ? () => range : (_, min, max) => [min - step * 0.2, max + step] }, y: { range: (_, min, max) => [Math.min(0, min * 1.1), Math.max(max * 1.1, 0.01)] } },
-      series: [{ value: (_, it) => (it ? at(it) : "") }, one(hasBelow ? t("boughtShort") : unit, 0), ...(hasBelow ? [one(t("soldShort"), 1)] : []), ...(lit ? [part] : []), ...(versus ? [outline] : [])],
+      series: [{ value: (_, it) => (it ? at(it) : "") }, one(hasBelow ? t("boughtShort") : unit, 0), ...(hasBelow ? [one(t("soldShort"), 1)] : []), ...(lit ? [part] : []), ...(versus ? [outline] : []), ...(priceUnit ? [price] : [])],
       cursor: { drag: { x: false, y: false } },
       hooks: { ready: [(plot) => plot.over.addEventListener("click", () => {
         const bar = bars[plot.cursor.idx ?? -1];

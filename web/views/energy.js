@@ -1,8 +1,10 @@
-// The view of energy: how much, where it went, bars, the highest half hour, and what was odd. Edits verdicts only.
+// The view of energy: how much, what it cost, where it went, bars, the highest half hour, and what was odd. Edits
+// verdicts only.
 
 import { addressOf, choose, chosen } from "../data/address.js";
 import { get, path } from "../data/api.js";
 import { BARS, barsOf, byRoom, ends, energyOf, partsOf, usualOf } from "../data/consumption.js";
+import { costOf, costOfDays, forgetTariffs, shownSum, sumOf, tariffs } from "../data/costs.js";
 import { beginning, hasEnergy, home, measuredUntil } from "../data/home.js";
 import { memory } from "../data/memory.js";
 import { dayOf, range } from "../data/range.js";
@@ -20,6 +22,8 @@ import { named, rich, t } from "../words/words.js";
 
 /** @typedef {import("../data/api.js").Energy} Energy */
 /** @typedef {import("../data/consumption.js").Part} Part */
+/** @typedef {import("../data/costs.js").Cost} Cost */
+/** @typedef {import("../data/costs.js").Sum} Sum */
 /** @typedef {import("../data/range.js").Range} Range */
 /** @typedef {import("../data/home.js").Home} Home */
 
@@ -45,6 +49,7 @@ export async function energy(main) {
   const peakTitle = h("h2");
   const notable = h("div");
   const roles = h("div");
+  const bills = h("div");
   const state = states(main);
   const recent = memory();
 
@@ -53,19 +58,24 @@ export async function energy(main) {
     if (!known.devices.some(hasEnergy)) {
       return state("none", () => [h("h1", null, t("energy")), card(t("noMeter"), h("p", null, ...rich("noMeterWhy", { connect: h("a", { href: "#connect" }, t("connectOne")) })))]);
     }
-    state("meters", () => [h("h1", null, t("energy")), bar, figures, roles, total, card(t("whereItWent"), went), card(t("use"), chart), h("div", { class: "two" }, h("section", { class: "card" }, peakTitle, peak), card(t("whatWasOdd"), notable))]);
+    state("meters", () => [h("h1", null, t("energy")), bar, figures, roles, total, card(t("whereItWent"), went), card(t("use"), chart), !isShared() && card(t("whatItCost"), bills), h("div", { class: "two" }, h("section", { class: "card" }, peakTitle, peak), card(t("whatWasOdd"), notable))]);
     const shown = range("day", SPANS);
     dateBar(bar, shown, { spans: SPANS, usual: "day", begins: beginning(known) });
     fill(peakTitle, t(shown.span === "day" ? "highestHalfHour" : "highestTitle"));
     const key = `${shown.span} ${shown.from.getTime()}`;
     const age = shown.span === "day" ? 0 : LONG_AGE;
     const ofRange = () => recent(`energy ${key}`, age, () => energyOf(shown));
-    const judged = () => { recent.forget(); return showAll(); };
+    const forget = () => { recent.forget(); forgetTariffs(); };
+    const judged = () => { forget(); return showAll(); };
+    const cost = () => recent(`cost ${key}`, LONG_AGE, () => costOf(shown));
+    // Where no bill can be made the card says why; the energy is shown all the same.
+    const money = () => cost().catch(() => null);
     const parts = () => recent(`parts ${key}`, age, () => partsOf(known, shown));
     await Promise.all([
       inPlace(figures, () => figuresOf(figures, recent, measuredUntil(known))),
-      inPlace(total, async () => showTotal(total, shown, await ofRange(), await otherOf(shown, recent), measuredUntil(known))),
-      inPlace(chart, () => showBars(chart, known, shown, ofRange, parts, recent)),
+      inPlace(total, async () => showTotal(total, shown, await ofRange(), await otherOf(shown, recent), measuredUntil(known), sumOf(await money()))),
+      inPlace(chart, () => showBars(chart, known, shown, ofRange, parts, recent, money)),
+      !isShared() && inPlace(bills, async () => (await import("./cost.js")).showCost(bills, { known, shown, recent, all: await tariffs(), cost: await cost(), forget })),
       inPlace(went, async () => {
         const found = await parts();
         const usual = await recent(`usual ${key}`, 3_600_000, () => usualOf(shown, found.parts.length).catch(() => () => null));
@@ -114,16 +124,22 @@ async function figuresOf(figures, recent, until) {
     recent("yesterday", LONG_AGE, () => ask(midnight(-1), midnight(0), "1h")),
     recent("two months", LONG_AGE, () => ask(monthStart(-1), now, "1d")),
   ]);
-  const figure = (/** @type {string} */ title, /** @type {Record<string, string>} */ where, /** @type {number | null} */ value, /** @type {Energy} */ it, /** @type {string | null} */ text) =>
-    h("section", { class: "card tile" }, h("h2", null, h("a", { href: addressOf("energy", "", { d: "", span: "", ...where }) }, title)), h("p", { class: "big" }, value === null ? absent(isLacking(it), t("none")) : kwh(value)), it.total_kwh_sold !== undefined && h("p", null, t("sold", { value: kwh(it.total_kwh_sold) })), lackNote(it), text && h("p", { class: "note" }, text));
+  const cost = await recent("cost of days", LONG_AGE, costOfDays).catch(() => null);
+  const figure = (/** @type {string} */ title, /** @type {Record<string, string>} */ where, /** @type {number | null} */ value, /** @type {Energy} */ it, /** @type {string | null} */ text, /** @type {Sum | null} */ sum) =>
+    h("section", { class: "card tile" }, h("h2", null, h("a", { href: addressOf("energy", "", { d: "", span: "", ...where }) }, title)), h("p", { class: "big" }, value === null ? absent(isLacking(it), t("none")) : kwh(value)), sum && h("p", { class: "money" }, shownSum(sum)), it.total_kwh_sold !== undefined && h("p", null, t("sold", { value: kwh(it.total_kwh_sold) })), lackNote(it), text && h("p", { class: "note" }, text), incompleteNote(sum));
   const top = best(yesterday.data);
   const month = monthsOf(days);
   fill(
     figures,
-    figure(t("todaySoFar"), {}, today.total_kwh, today, isLacking(today, before) ? null : compared(today.total_kwh, before.total_kwh, than)),
-    figure(t("yesterday"), { d: dayOf(midnight(-1)) }, yesterday.total_kwh, yesterday, top && t("peakHour", { time: clock(top.timestamp), value: kwh(top.kwh) })),
-    figure(t("monthSoFar"), { span: "month" }, month.total, { ...days, total_kwh_sold: month.sold }, isLacking(days) ? null : month.text),
+    figure(t("todaySoFar"), {}, today.total_kwh, today, isLacking(today, before) ? null : compared(today.total_kwh, before.total_kwh, than), sumOf(cost, midnight(0))),
+    figure(t("yesterday"), { d: dayOf(midnight(-1)) }, yesterday.total_kwh, yesterday, top && t("peakHour", { time: clock(top.timestamp), value: kwh(top.kwh) }), sumOf(cost, midnight(-1), midnight(0))),
+    figure(t("monthSoFar"), { span: "month" }, month.total, { ...days, total_kwh_sold: month.sold }, isLacking(days) ? null : month.text, sumOf(cost, monthStart(0))),
   );
+}
+
+/** The sentence to a dot behind money. @param {Sum | null} sum */
+function incompleteNote(sum) {
+  return sum?.isIncomplete ? h("p", { class: "note" }, t("costIncomplete")) : null;
 }
 
 /** @param {import("../data/api.js").EnergyRow[]} rows */
@@ -171,14 +187,16 @@ function compared(value, other, than) {
  * @param {Energy} answer
  * @param {Energy | null} other
  * @param {Date} until what is known until
+ * @param {Sum | null} cost
  */
-function showTotal(place, shown, answer, other, until) {
+function showTotal(place, shown, answer, other, until, cost) {
   const sum = answer.total_kwh === null ? absent(isLacking(answer), t("none")) : kwh(answer.total_kwh);
   const fair = other && (shown.isNow ? upTo(until, shown, other) : other.total_kwh);
   const than = shown.isNow ? t("upToSameTime", { than: versusOf(shown) }) : versusOf(shown);
   fill(
     place,
-    h("p", { class: "summary" }, ...rich("labelled", { name: h("strong", null, titleOf(shown)), text: h("strong", { class: "sum" }, sum) }), other && !isLacking(answer, other) && ` · ${compared(answer.total_kwh, fair, than)}`),
+    h("p", { class: "summary" }, ...rich("labelled", { name: h("strong", null, titleOf(shown)), text: h("strong", { class: "sum" }, sum) }), cost && ` · ${shownSum(cost)}`, other && !isLacking(answer, other) && ` · ${compared(answer.total_kwh, fair, than)}`),
+    incompleteNote(cost),
     lackNote(answer, other),
   );
 }
@@ -258,10 +276,11 @@ function difference(value, usual, { span, from }) {
  * @param {() => Promise<Energy>} ofRange
  * @param {() => Promise<{parts: Part[]}>} partsOf
  * @param {Memory} recent
+ * @param {() => Promise<Cost | null>} costOfRange
  */
-async function showBars(place, known, shown, ofRange, partsOf, recent) {
+async function showBars(place, known, shown, ofRange, partsOf, recent, costOfRange) {
   const { span } = shown;
-  const [answer, other] = await Promise.all([ofRange(), otherOf(shown, recent)]);
+  const [answer, other, cost] = await Promise.all([ofRange(), otherOf(shown, recent), costOfRange()]);
   const lit = chosen("part");
   const parts = lit ? (await partsOf()).parts : [];
   const part = lit === "rest" ? parts.find(({ id }) => !id) : [...parts, ...byRoom(known, parts)].find(({ id }) => id === lit);
@@ -270,16 +289,18 @@ async function showBars(place, known, shown, ofRange, partsOf, recent) {
   const bars = barsOf(answer.data, span);
   const rows = bars.map((row) => {
     const mine = ofPart.get(row.time) ?? 0;
+    const paid = sumOf(cost, row.time * 1000, row.time * 1000 + 1);
     return {
       time: row.time,
       value: row.kwh,
       below: row.kwh_sold,
+      money: paid ? shownSum(paid) : undefined,
       other: compared.get(row.time),
       lit: !part ? undefined : part.id ? mine : Math.max(0, (row.kwh ?? 0) - mine),
       note: [...row.flags.map((it) => named(`event_${it}`, it)), row.estimated && t("estimated"), row.partial && t("notOver")].filter(Boolean).join(", "),
     };
   });
-  for (const [time, value] of compared) if (!bars.some((it) => it.time === time)) rows.push({ time, value: null, below: undefined, other: value, lit: undefined, note: "" });
+  for (const [time, value] of compared) if (!bars.some((it) => it.time === time)) rows.push({ time, value: null, below: undefined, money: undefined, other: value, lit: undefined, note: "" });
   rows.sort((a, b) => a.time - b.time);
   const marked = bars.filter((row) => row.flags.length || row.estimated).length;
   /** @type {Record<string, import("../words/words.js").Key>} */

@@ -62,6 +62,18 @@ export function kwh(value) {
   return value === null || value === undefined ? t("none") : `${number(value, 2)} kWh`;
 }
 
+/**
+ * An amount of money.
+ * @param {number} amount
+ * @param {string} currency a code of ISO 4217
+ * @param {number} [digits] where the currency's own are too few, as for the price of a kWh
+ */
+export function money(amount, currency, digits) {
+  const options = { style: /** @type {const} */ ("currency"), currency, ...(digits && { maximumFractionDigits: digits }) };
+  // An amount that is nearly nothing has no sign.
+  return (Math.abs(amount) < 1e-9 ? 0 : amount).toLocaleString(locale, options);
+}
+
 /** @param {number} value */
 export function watts(value) {
   return `${number(value, 0)} W`;

@@ -1,4 +1,4 @@
-//! Restores the registry entries of a backup with PATCH, and its annotations with PUT. Registers no device and no room.
+//! Restores the registry entries of a backup with PATCH, and its annotations and tariffs with PUT. Registers no device and no room.
 //!
 //! A device is registered by its first reading. A room is registered by the first reading that names it, or by a person
 //! who puts a device there. Any other entry cannot be restored, and is refused.
@@ -14,7 +14,7 @@ use api::json::{Members, string};
 use api::{body, restored_device};
 use domain::{
     AnnotationId, DeviceId, DevicePatch, Edit, MAX_PATCHED_METRICS, MetricName, RoomId, RoomPatch,
-    Unit,
+    TariffId, Unit,
 };
 use runtime::clock::Stopwatch;
 use serde::Deserialize;
@@ -31,7 +31,7 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 /// The maximum number of members of an entry, and of its metrics.
 const MAX_MEMBERS: usize = 1_000;
 
-/// A registry entry of a backup: a device or a room in the form of `GET`, or an annotation.
+/// A registry entry of a backup: a device or a room in the form of `GET`, or an annotation or a tariff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RegistryLine {
     line: u64,
@@ -69,10 +69,11 @@ enum Stage {
     Device,
     Meter,
     Room,
-    Annotation,
+    /// An annotation or a tariff.
+    Saved,
 }
 
-/// The kinds of registry lines: a description of a device or a room, or an annotation.
+/// The kinds of registry lines: a description of a device or a room, an annotation, or a tariff.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Form<'a> {
@@ -82,6 +83,8 @@ struct Form<'a> {
     room: Option<&'a RawValue>,
     #[serde(borrow)]
     annotation: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tariff: Option<&'a RawValue>,
 }
 
 /// The device that an annotation is about.
@@ -94,17 +97,14 @@ impl RegistryLine {
     /// Parses a line of a backup.
     pub(super) fn read(record: &Record) -> Result<Self, String> {
         let form: Form<'_> = serde_json::from_str(&record.json).map_err(|why| why.to_string())?;
-        match form {
-            Form { device: Some(json), room: None, annotation: None } => {
-                Self::read_device(record.line, json)
-            }
-            Form { device: None, room: Some(json), annotation: None } => {
-                Self::read_room(record.line, json)
-            }
-            Form { device: None, room: None, annotation: Some(json) } => {
-                Self::read_annotation(record.line, json)
-            }
-            _ => Err("describes a device or a room or is an annotation, not several".to_owned()),
+        let Form { device, room, annotation, tariff } = form;
+        match (device, room, annotation, tariff) {
+            (Some(json), None, None, None) => Self::read_device(record.line, json),
+            (None, Some(json), None, None) => Self::read_room(record.line, json),
+            (None, None, Some(json), None) => Self::read_annotation(record.line, json),
+            (None, None, None, Some(json)) => Self::read_tariff(record.line, json),
+            _ => Err("describes a device or a room or is an annotation or a tariff, not several"
+                .to_owned()),
         }
     }
 
@@ -142,6 +142,16 @@ impl RegistryLine {
         let Annotated { device } = annotated;
         let path = format!("/annotations/{annotation}");
         Ok(Self { device, ..Self::of(line, path, members) })
+    }
+
+    /// Reads a tariff. Its version is left out: the restored tariff replaces the stored one, whatever its version.
+    fn read_tariff(line: u64, json: &RawValue) -> Result<Self, String> {
+        let mut members = members_of(json)?;
+        let tariff: TariffId = take_id(&mut members, "id")?;
+        for shown in ["version", "edited"] {
+            members.take_non_null(shown);
+        }
+        Ok(Self::of(line, format!("/tariffs/{tariff}"), members))
     }
 
     /// An entry that is restored by one request.
@@ -202,7 +212,7 @@ impl RegistryLine {
         }
         if self.patch.is_none() {
             let is_room = self.path.starts_with("/rooms/");
-            let stage = if is_room { Stage::Room } else { Stage::Annotation };
+            let stage = if is_room { Stage::Room } else { Stage::Saved };
             return vec![request(stage, &self.members)];
         }
 
@@ -247,7 +257,7 @@ fn object(members: &[Member]) -> String {
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
-/// Applies the entries: devices first, because they register the rooms into which they are put, and annotations last.
+/// Applies the entries: devices first, because they register the rooms into which they are put, and annotations and tariffs last.
 ///
 /// Waits for missing devices, because the stream may not have registered them yet, and reports that once with `tell`.
 /// Returns the refusals.
@@ -323,7 +333,7 @@ impl Unrestored {
 fn send(request: Request, client: &Client) -> anyhow::Result<Option<Unrestored>> {
     let Request { path, stage, body, .. } = &request;
     let restore = if matches!(stage, Stage::Device | Stage::Meter) { "?restore=1" } else { "" };
-    let method = if *stage == Stage::Annotation { "PUT" } else { "PATCH" };
+    let method = if *stage == Stage::Saved { "PUT" } else { "PATCH" };
     let answer = client.send(Ask::json(method, &format!("{path}{restore}"), body))?;
     let problem = answer.problem();
 
@@ -333,7 +343,7 @@ fn send(request: Request, client: &Client) -> anyhow::Result<Option<Unrestored>>
         // An address that only stores readings does not have this path, whatever the table has.
         404 if problem.is_elsewhere() => {
             return Err(client.error(path, &answer)).context(
-                "the readings are stored, and devices, rooms and annotations are not restored",
+                "the readings are stored, and devices, rooms, annotations and tariffs are not restored",
             );
         }
         404 => {

@@ -385,4 +385,4 @@ macro_rules! stories {
     )*};
 }
 
-stories! { alerts history imported readings refusals report sources table totals }
+stories! { alerts bill history imported readings refusals report sources table totals }

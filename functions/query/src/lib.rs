@@ -21,6 +21,7 @@ mod saved;
 pub mod schemas;
 mod series;
 mod sources;
+mod tariffs;
 #[cfg(test)]
 mod tests;
 mod tokens;

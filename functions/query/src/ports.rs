@@ -2,12 +2,13 @@
 
 use table::{
     AddToken, DeleteAlertStates, DeleteReadings, EditAlertRules, EditAlertStates, EditAnnotations,
-    EditChannels, EditRegistry, EditSources, FindRegistry, FindToken, ListDevices, LookUpRegistry,
-    MarkDeletions, MarkIndexed, MarkLateChanges, NoteRechecks, PageRegistry, PutConditionsSchema,
-    PutJudgements, PutTestMessages, QueryConditions, QueryReadings, QueryRoomReadings,
-    ReadAlertRules, ReadAlertStates, ReadAnnotations, ReadChannels, ReadConditionsSchema,
-    ReadLateChanges, ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
-    ReadStays, ReadToldMessages, ReadWaitingMessages, RemoveBelongings, RemoveRooms, SearchDevices,
+    EditChannels, EditRegistry, EditSources, EditTariffs, FindRegistry, FindToken, ListDevices,
+    LookUpRegistry, MarkDeletions, MarkIndexed, MarkLateChanges, NoteRechecks, PageRegistry,
+    PutConditionsSchema, PutJudgements, PutTestMessages, QueryConditions, QueryReadings,
+    QueryRoomReadings, ReadAlertRules, ReadAlertStates, ReadAnnotations, ReadChannels,
+    ReadConditionsSchema, ReadLateChanges, ReadRefold, ReadRegistry, ReadRollupState, ReadRollups,
+    ReadRunning, ReadSeen, ReadStays, ReadTariffs, ReadToldMessages, ReadWaitingMessages,
+    RemoveBelongings, RemoveRooms, SearchDevices,
 };
 
 table::store! {
@@ -18,5 +19,5 @@ table::store! {
         + DeleteReadings + ReadRollups + ReadRollupState + ReadRefold
         + ReadStays + ReadConditionsSchema + PutConditionsSchema + QueryConditions + ReadLateChanges + MarkLateChanges + ReadSeen
         + ReadAlertRules + EditAlertRules + ReadChannels + EditChannels + ReadAlertStates + EditAlertStates
-        + EditSources + DeleteAlertStates + PutJudgements + ReadRunning + NoteRechecks + ReadToldMessages + ReadWaitingMessages + PutTestMessages
+        + EditSources + ReadTariffs + EditTariffs + DeleteAlertStates + PutJudgements + ReadRunning + NoteRechecks + ReadToldMessages + ReadWaitingMessages + PutTestMessages
 }

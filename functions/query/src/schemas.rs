@@ -1,6 +1,7 @@
 //! The schemas of answers for the document of the API, which the package `tests` makes. Not in deployed functions.
 
 use schemars::{JsonSchema, SchemaGenerator};
+use tariffs::WrittenTariff;
 
 use crate::alerts::history::ToldRow;
 use crate::answer::rows::{
@@ -11,9 +12,11 @@ use crate::registry::search::question::SearchPlan;
 use crate::series::answer::energy::{EnergyRow, EnergySummary};
 use crate::series::answer::rows::{SeriesRow, SeriesSummary};
 use crate::series::conditions::answer::{ConditionsSummary, EpisodeRow};
+use crate::series::cost::answer::{CostRow, CostSummary};
 use crate::series::events;
 use crate::sources::rows::{SourceRow, SourceRows};
 use crate::sources::trial::TestAnswer;
+use crate::tariffs::{TariffRow, TariffRows};
 use crate::tokens::Issued;
 
 /// Rows, and members that describe them.
@@ -39,9 +42,14 @@ pub fn add_to(generator: &mut SchemaGenerator) {
     generator.subschema_for::<SourceRow<'_>>();
     generator.subschema_for::<SourceRows<'_>>();
     generator.subschema_for::<StayRow<'_>>();
+    generator.subschema_for::<TariffRow>();
+    generator.subschema_for::<TariffRows>();
+    generator.subschema_for::<WrittenTariff>();
     generator.subschema_for::<TestAnswer>();
     generator.subschema_for::<ToldRow<'_>>();
+
     add_rows::<EpisodeRow<'_>, ConditionsSummary<'_>>(generator, "Conditions");
+    add_rows::<CostRow<'_>, CostSummary<'_>>(generator, "Cost");
     add_rows::<SeriesRow<'_>, SeriesSummary<'_>>(generator, "Series");
     add_rows::<EnergyRow<'_>, EnergySummary<'_>>(generator, "Energy");
     add_rows::<::series::CounterStep, events::More>(generator, "Events");

@@ -5,6 +5,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod conditions;
+pub(crate) mod cost;
 mod energy;
 pub(crate) mod events;
 mod question;
@@ -23,6 +24,7 @@ use crate::ports::Store;
 use answer::columns::MetricColumns;
 use answer::rows::SeriesAnswer;
 pub(crate) use conditions::conditions;
+pub(crate) use cost::{cost, device_cost};
 pub(crate) use energy::energy;
 pub(crate) use events::device_events;
 use question::devices::{AskedDevices, DeviceSearch};

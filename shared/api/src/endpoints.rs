@@ -265,6 +265,7 @@ impl Endpoint {
             Some("annotations") => "annotation",
             Some("channels") => "channel",
             Some("sources") => "source",
+            Some("tariffs") => "tariff",
             _ => "id",
         }
     }

@@ -97,6 +97,18 @@ impl Exact {
         Self::of_large(&self.large().with_precision_round(SHOWN_DIGITS, RoundingMode::HalfEven))
     }
 
+    /// The number, rounded to some decimals: down towards zero, or half away from zero.
+    #[must_use]
+    pub fn to_decimals(&self, decimals: u8, is_down: bool) -> Self {
+        let mode = if is_down { RoundingMode::Down } else { RoundingMode::HalfUp };
+        Self::of_large(&self.large().with_scale_round(decimals.into(), mode))
+    }
+
+    /// The text with exactly so many decimals, as money is written. Digits beyond them are cut off.
+    pub fn fixed(&self, decimals: u8) -> String {
+        self.large().with_scale(decimals.into()).to_plain_string()
+    }
+
     /// This number times `elapsed` / `whole`, rounded down to 9 decimals; the number itself if the two are equal.
     ///
     /// The differences of such parts at consecutive edges add up to the number itself, to the last digit.

@@ -1,4 +1,4 @@
-//! The ids of devices, rooms, homes, rules, channels and sources, with one allow-list for all. Does not know which ids
+//! The ids of devices, rooms, homes, rules, channels, sources and tariffs, with one allow-list for all. Does not know which ids
 //! exist.
 
 use super::parsed_text::parsed_text;
@@ -8,9 +8,9 @@ use super::parsed_text::parsed_text;
 /// Otherwise a device called `ROOM` would write its readings into the list of rooms.
 pub const RESERVED_IDS: [&str; 3] = ["DEVICE", "ROOM", "TOKEN"];
 
-/// The beginning of the sort key of every reading. No rule, channel or source may have this id, in any letter case.
+/// The beginning of the sort key of every reading. No rule, channel, source or tariff may have this id, in any letter case.
 ///
-/// The sort keys of rules, channels and sources begin with their ids. Otherwise the table's stream would take these
+/// The sort keys of rules, channels, sources and tariffs begin with their ids. Otherwise the table's stream would take these
 /// items for readings.
 pub const RESERVED_SORT_KEY: &str = "TS";
 
@@ -92,6 +92,10 @@ parsed_text! {
 parsed_text! {
     /// The id of a polled source, with the rules of a [`RuleId`].
     PolledSourceId, check_of_sort_key, IdError
+}
+parsed_text! {
+    /// The id of a tariff, with the rules of a [`RuleId`].
+    TariffId, check_of_sort_key, IdError
 }
 
 impl DeviceId {

@@ -3,6 +3,7 @@
 
 mod about;
 mod aggregate;
+mod amount;
 mod annotation;
 mod attributes;
 mod bucket;
@@ -59,6 +60,7 @@ pub mod z_order;
 
 pub use about::{About, AboutMetric};
 pub use aggregate::{Aggregate, Quotient};
+pub use amount::Amount;
 pub use annotation::{
     Annotated, AnnotatedError, Annotation, AnnotationEndError, AnnotationId, AnnotationIdError,
     MAX_ANNOTATED,
@@ -88,7 +90,7 @@ pub use exact::Exact;
 pub use fold_settings::{Extent, FoldSettings};
 pub use id::{
     ChannelId, DeviceId, HomeId, IdError, PolledSourceId, RESERVED_IDS, RESERVED_SORT_KEY, RoomId,
-    RuleId,
+    RuleId, TariffId,
 };
 pub use label::{Label, LabelError, MAX_TAGS, Tags, TagsError, Unit};
 pub use lifetime::{LifetimeError, lifetime};

@@ -26,6 +26,9 @@ pub enum RangeError {
 }
 
 impl TimeRange {
+    /// All timestamps except the last.
+    pub const ALL: Self = Self { from: Timestamp::MIN, to: Timestamp::MAX };
+
     /// The range between two timestamps.
     pub fn new(from: Timestamp, to: Timestamp) -> Result<Self, RangeError> {
         if from < to { Ok(Self { from, to }) } else { Err(RangeError::Empty(from, to)) }

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::{
     AnnotationId, AttributeName, AttributeValues, Decimal, DeviceId, Exact, HomeId, Label,
-    MetricName, PolledSourceId, RoomId, RuleId, Timestamp, Unit,
+    LocalDate, MetricName, PolledSourceId, RoomId, RuleId, TariffId, Timestamp, Unit,
 };
 
 /// Gives some types the same schema, which is written out wherever one of the types is used.
@@ -28,11 +28,12 @@ macro_rules! schema {
     )+};
 }
 
-schema! { DeviceId HomeId PolledSourceId RoomId RuleId = {"$ref": "#/components/schemas/Id"} }
+schema! { DeviceId HomeId PolledSourceId RoomId RuleId TariffId = {"$ref": "#/components/schemas/Id"} }
 schema! { AttributeName MetricName = {"type": "string"} }
 schema! { AnnotationId = {"type": "string", "examples": ["2026-01-11T16:00:00.000Z-kettle"]} }
 schema! { Label Unit = {"type": "string", "minLength": 1, "maxLength": 100} }
 schema! { Decimal Exact = {"type": "number"} }
+schema! { LocalDate = {"type": "string", "format": "date"} }
 schema! { Timestamp = {"type": "string", "format": "date-time"} }
 schema! { AttributeValues = {
     "type": ["string", "number", "array"],

@@ -25,7 +25,7 @@ pub enum Line {
     Reading(HistoryReading),
     /// A row whose amounts are added up later, in order of time.
     Row(CsvRow),
-    /// The description of a device or a room, or an annotation.
+    /// The description of a device or a room, an annotation, or a tariff.
     Registry(Record),
     /// A line or a cell that cannot be read, with the reason.
     Refused(Refusal),
@@ -43,16 +43,18 @@ struct Kind<'a> {
     room: Option<&'a RawValue>,
     #[serde(borrow)]
     annotation: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tariff: Option<&'a RawValue>,
     timestamp: Option<IgnoredAny>,
     #[serde(rename = "Item")]
     item: Option<IgnoredAny>,
 }
 
 impl Kind<'_> {
-    /// Whether a line describes a device or a room, or is an annotation.
+    /// Whether a line describes a device or a room, or is an annotation or a tariff.
     fn is_of_registry(&self) -> bool {
         let is_object = |value: &&RawValue| value.get().starts_with('{');
-        [self.device, self.room, self.annotation].iter().flatten().any(is_object)
+        [self.device, self.room, self.annotation, self.tariff].iter().flatten().any(is_object)
     }
 
     /// Returns the reason why the line is no reading of a file.

@@ -2,47 +2,25 @@
 
 use std::ops::Range;
 
-use domain::{Device, EnergyUnit, Exact, Flags, Meter, MetricName, watts};
+use domain::{Amount, Device, EnergyUnit, Exact, Flags, Meter, MetricName, watts};
 
 use super::device::DeviceValues;
 use super::values::RowValues;
-
-/// The watt-milliseconds in one kWh.
-const WATT_MILLIS: u64 = 3_600_000_000;
-
-/// An amount of energy, exact until it is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Amount {
-    kwh: Exact,
-    watt_millis: Exact,
-}
-
-impl Amount {
-    fn zero() -> Self {
-        Self { kwh: Exact::zero(), watt_millis: Exact::zero() }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.kwh += &other.kwh;
-        self.watt_millis += &other.watt_millis;
-    }
-
-    /// The amount in kWh.
-    pub fn shown(&self) -> Exact {
-        let integrated = self.watt_millis.rounded_quotient(&Exact::from(WATT_MILLIS));
-        &self.kwh + &integrated.expect("a kWh is not zero")
-    }
-}
 
 /// The energy of one metric in a row.
 fn amount(device: &Device, name: &MetricName, row: &RowValues) -> Option<Amount> {
     let unit = device.metrics().get(name)?.unit.as_ref();
     if let Some(unit) = EnergyUnit::of(unit) {
-        let kwh = unit.to_kwh(row.increase.amount.as_ref()?);
-        return Some(Amount { kwh, watt_millis: Exact::zero() });
+        return Some(Amount::counted(unit.to_kwh(row.increase.amount.as_ref()?)));
     }
     let watt_millis = &row.area.as_ref()?.area * watts(unit)?;
-    Some(Amount { kwh: Exact::zero(), watt_millis })
+    Some(Amount::integrated(watt_millis))
+}
+
+/// The amount of one metric in a row: energy in kWh, or what another counter counted in its own unit.
+pub fn counted(device: &Device, name: &MetricName, row: &RowValues) -> Option<Amount> {
+    let other = || row.increase.amount.clone().map(Amount::counted);
+    amount(device, name, row).or_else(other)
 }
 
 /// One row of energy.

@@ -25,6 +25,7 @@ mod seen;
 mod shards;
 mod source;
 mod stay;
+mod tariff;
 mod token;
 
 use std::collections::BTreeMap;

@@ -6,8 +6,8 @@ use crate::shards::{Shard, Shards};
 use crate::{AlertKey, Rechecked, ToldKey, WaitingKey};
 use domain::{
     AnnotationId, Bucket, ChannelId, Comparison, DeviceId, LocalDate, MAX_ANNOTATED,
-    PolledSourceId, QuarterHour, RoomId, RuleId, SearchEntry, SearchRange, SearchValue, TimeRange,
-    Timestamp, TokenHash,
+    PolledSourceId, QuarterHour, RoomId, RuleId, SearchEntry, SearchRange, SearchValue, TariffId,
+    TimeRange, Timestamp, TokenHash,
 };
 
 /// The partition key attribute.
@@ -111,6 +111,8 @@ pub const SOURCE_PREFIX: &str = "POLL#";
 pub const SOURCES: &str = "POLL#SOURCES";
 /// The partition of the sources' secrets.
 pub const SOURCE_SECRETS: &str = "POLL#SECRETS";
+/// The partition of the tariffs.
+pub const TARIFFS: &str = "TARIFF#";
 
 /// The key of one item.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -174,6 +176,8 @@ pub enum Key {
     Source(PolledSourceId),
     /// The secrets of a source.
     SourceSecrets(PolledSourceId),
+    /// A tariff.
+    Tariff(TariffId),
 }
 
 impl Key {
@@ -208,6 +212,7 @@ impl Key {
             Self::AlertRunning => ALERT_RUNNING.to_owned(),
             Self::Source(_) => SOURCES.to_owned(),
             Self::SourceSecrets(_) => SOURCE_SECRETS.to_owned(),
+            Self::Tariff(_) => TARIFFS.to_owned(),
         }
     }
 
@@ -248,6 +253,7 @@ impl Key {
             Self::AlertRecheck(Rechecked::Rule(rule)) => format!("{RECHECK_OF_RULE}{rule}"),
             Self::AlertRunning => RUNNING_NOTE.to_owned(),
             Self::Source(id) | Self::SourceSecrets(id) => id.to_string(),
+            Self::Tariff(id) => id.to_string(),
         }
     }
 
@@ -270,6 +276,7 @@ impl Key {
             CONDITIONS if sk == CONDITIONS_SCHEMA => Some(Self::ConditionsSchema),
             SOURCES => sk.parse().ok().map(Self::Source),
             SOURCE_SECRETS => sk.parse().ok().map(Self::SourceSecrets),
+            TARIFFS => sk.parse().ok().map(Self::Tariff),
             INTRODUCED => Some(Self::Introduced(sk.to_owned())),
             alerts if alerts.starts_with(ALERT_PREFIX) => Self::parse_of_alerts(alerts, sk),
             pk => {
@@ -612,6 +619,7 @@ mod tests {
             alert_id().prop_map(|id| Key::AlertSecret(id.parse().expect("an id"))),
             alert_id().prop_map(|id| Key::Source(id.parse().expect("an id"))),
             alert_id().prop_map(|id| Key::SourceSecrets(id.parse().expect("an id"))),
+            alert_id().prop_map(|id| Key::Tariff(id.parse().expect("an id"))),
             alert().prop_map(Key::AlertState),
             told().prop_map(Key::AlertTold),
             waiting().prop_map(Key::AlertWaiting),

@@ -44,6 +44,7 @@ mod seen;
 mod session;
 mod source;
 mod stay_query;
+mod tariff;
 
 pub use alert::{
     AlertKey, AlertState, ChannelSecret, FIGURES_KEPT, Failing, JudgementOutcome, LEAST_PAUSE,
@@ -102,3 +103,4 @@ pub use source::{
     EditSources, ReadSourceSecrets, ReadSources, RunSources, SourceSecrets, StoredSource,
 };
 pub use stay_query::{StayKey, StayQuery};
+pub use tariff::{EditTariffs, ReadTariffs, StoredTariff};

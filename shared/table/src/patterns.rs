@@ -27,6 +27,7 @@ mod search;
 mod shards;
 mod sources;
 mod stays;
+mod tariffs;
 mod tokens;
 
 pub use conditions::has_conditions_index;

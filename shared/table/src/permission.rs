@@ -69,6 +69,8 @@ pub enum Target {
     Sources,
     /// The secrets of the sources.
     SourceSecrets,
+    /// The tariffs.
+    Tariffs,
     /// The room index.
     RoomIndex,
     /// The conditions index.
@@ -95,6 +97,7 @@ impl Target {
             keys::ALERT_RUNNING => Self::AlertRunning,
             keys::SOURCES => Self::Sources,
             keys::SOURCE_SECRETS => Self::SourceSecrets,
+            keys::TARIFFS => Self::Tariffs,
             pk if Shard::parse(pk, keys::DEVICES).is_some() => Self::Devices,
             pk if pk.starts_with(keys::ATTRIBUTE_PREFIX) => Self::Attributes,
             pk if pk.starts_with(keys::ROLLUP_PREFIX) => Self::Rollups,

@@ -56,7 +56,7 @@ mod texts {
     }
 
     texts! {
-        annotations channels conditions deletion general homes influxql mcp meters readings registry rooms rules search
+        annotations channels conditions cost deletion general homes influxql mcp meters readings registry rooms rules search
         series sources tokens
     }
 }

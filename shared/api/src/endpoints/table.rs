@@ -166,6 +166,31 @@ const ENERGY: &[Parameter] = &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, EVENTS, FOR
 /// The parameters of the energy of several devices.
 const SHARED_ENERGY: &[Parameter] =
     &[FROM, TO, EVERY, ZONE, ENERGY_METRIC, DEVICES_APART, EVENTS, FORMAT];
+const MONTH: Parameter = parameter(
+    "from",
+    Kind::Timestamp,
+    "The start of the range; by default that of the local month",
+);
+const TARIFF: Parameter = parameter(
+    "tariff",
+    Kind::Word,
+    "Up to 5 tariffs, separated by commas, all billed by the meters of the first; by default each tariff with meters \
+     by its own",
+);
+const LINES_APART: Parameter = parameter("lines", Kind::Flag, "A row for each line of the bill");
+/// The parameters of the cost of all meters.
+const COST: &[Parameter] = &[
+    MONTH,
+    TO,
+    EVERY,
+    ZONE,
+    TARIFF,
+    LINES_APART,
+    parameter("devices", Kind::Flag, "Adds the shares of devices"),
+    FORMAT,
+];
+/// The parameters of the cost of one device.
+const DEVICE_COST: &[Parameter] = &[MONTH, TO, EVERY, ZONE, TARIFF, LINES_APART, FORMAT];
 /// The parameters of the notable steps of counters.
 const NOTABLE: &[Parameter] = &[FROM, TO, METRIC, FORMAT];
 /// The parameters of conditions on the metrics of a device, or of the devices of a room.
@@ -313,6 +338,8 @@ macro_rules! endpoints {
               "A device's metrics by units of the calendar" }
             { Query DeviceEnergy = series::energy(Device): Read GET "/devices/{id}/energy", ENERGY, Rows("Energy"),
               "A device's energy in kWh by units of the calendar" }
+            { Query DeviceCost = series::device_cost: Read GET "/devices/{id}/cost", DEVICE_COST, Rows("Cost"),
+              "What a device's energy cost, as if all of it had been bought" }
             { Query DeviceEvents = series::device_events: Read GET "/devices/{id}/events", NOTABLE, Rows("Events"),
               "Notable steps of a device's counters, with their readings" }
             { Query DeviceConditions = series::conditions(Device): Read GET "/devices/{id}/conditions", CONDITIONS, Rows("Conditions"),
@@ -352,6 +379,13 @@ macro_rules! endpoints {
               "The metrics of all devices by units of the calendar" }
             { Query AllEnergy = series::energy(All): Read GET "/energy", SHARED_ENERGY, Rows("Energy"),
               "The energy of all devices in kWh by units of the calendar" }
+            { Query Cost = series::cost: Read GET "/cost", COST, Rows("Cost"),
+              "What energy cost, or would have cost, by tariffs" }
+            { Query ListTariffs = tariffs::list: Read GET "/tariffs", &[], One("Tariffs"), "List the tariffs" }
+            { Query ShowTariff = tariffs::show: Read GET "/tariffs/{id}", &[], One("Tariff"), "Show a tariff" }
+            { Query PutTariff = tariffs::put: Admin PUT "/tariffs/{id}" takes "NewTariff", &[], One("Tariff"),
+              "Save a tariff, at most 20; a version in the body must be the stored one" }
+            { Query DeleteTariff = tariffs::delete: Admin DELETE "/tariffs/{id}", &[], One("Deletion"), "Delete a tariff" }
             { Query ListAnnotations = annotations::list: Read GET "/annotations", ANNOTATIONS, Page("Annotation"),
               "List what people noted of times, in time order" }
             { Query PutAnnotation = annotations::put: Admin PUT "/annotations/{id}" takes "NewAnnotation", &[], One("Annotation"),

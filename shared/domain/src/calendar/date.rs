@@ -25,12 +25,12 @@ impl LocalDate {
         Self(NaiveDate::from_ymd_opt(9999, 12, 31).expect("December has 31 days"));
 
     /// Converts a date of chrono, whose year is 0 or later. A date after [`MAX`](Self::MAX) becomes `MAX`.
-    pub(super) fn saturating_from(date: NaiveDate) -> Self {
+    pub fn saturating_from(date: NaiveDate) -> Self {
         Self(date).min(Self::MAX)
     }
 
     /// The date as chrono's type.
-    pub(super) const fn naive(self) -> NaiveDate {
+    pub const fn naive(self) -> NaiveDate {
         self.0
     }
 }
@@ -43,6 +43,18 @@ impl FromStr for LocalDate {
         let date = text.parse().ok().map(Self);
         date.filter(|date| (0..=9999).contains(&date.0.year()) && date.to_string() == text)
             .ok_or_else(|| LocalDateError(excerpt(text)))
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for LocalDate {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl serde::Serialize for LocalDate {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -62,8 +62,7 @@ impl Zone {
     /// already the new one. The day of 9999-12-31 lasts until [`Timestamp::MAX`].
     pub fn date(self, at: Timestamp) -> LocalDate {
         let second = second(at);
-        let clock = DateTime::from_timestamp(second + self.offset(second), 0);
-        let shown = clock.expect("at most a day from a timestamp").date_naive();
+        let shown = self.clock(at).date();
         let next = shown + Days::new(1);
         let begun = if self.first_second(next) <= second { next } else { shown };
         LocalDate::saturating_from(begun)
@@ -81,6 +80,18 @@ impl Zone {
     pub fn day(self, date: LocalDate) -> Option<TimeRange> {
         let date = date.naive();
         range(self.first_second(date), self.first_second(date + Days::new(1)))
+    }
+
+    /// The first instant of a date, or of the next date that exists.
+    pub fn midnight(self, date: LocalDate) -> Timestamp {
+        held(self.first_second(date.naive()) * 1_000)
+    }
+
+    /// The time that the local clock shows.
+    pub fn clock(self, at: Timestamp) -> NaiveDateTime {
+        let second = second(at);
+        let shown = DateTime::from_timestamp(second + self.offset(second), 0);
+        shown.expect("at most a day from a timestamp").naive_utc()
     }
 
     /// The instant at which the local clock shows `local`, limited to the years of a timestamp.

@@ -68,7 +68,7 @@ pub const IN_ROOM_MEANS: &str = "in_room_means";
 /// The time until which a metric has only hourly means, because an import found nothing else.
 pub const HOURLY_UNTIL: &str = "hourly_until";
 /// For a device, the number of its fold settings. For a rollup, the number of the settings with which it was folded.
-/// For a channel or a source, the settings without the secret.
+/// For a channel or a source, the settings without the secret. For a tariff, the tariff.
 pub const SETTINGS: &str = "settings";
 /// The newest changes of a device's settings: the metrics and times that each concerns.
 pub const CHANGES: &str = "changes";
@@ -139,7 +139,7 @@ pub const TEXT: &str = "text";
 /// The members of a rule of alerts, in a map. If `room` were an attribute of the item, the rule would be in the room
 /// index.
 pub const RULE: &str = "rule";
-/// When a rule was saved.
+/// When a rule or a tariff was saved.
 pub const RULE_CHANGED: &str = "changed";
 pub const QUIET_HOURS: &str = "quiet_hours";
 /// Since when a channel fails.

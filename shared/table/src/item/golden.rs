@@ -14,7 +14,7 @@ use crate::rollup::{Refold, RollupState, StoredRollup, StoredSchema};
 use crate::shards::Shards;
 use crate::{
     ChannelSecret, ItemKey, Recheck, RoomVisit, RunningNote, SourceSecrets, StoredAlertState,
-    StoredChannel, StoredRule, StoredSource, ToldMessage, WaitingMessage,
+    StoredChannel, StoredRule, StoredSource, StoredTariff, ToldMessage, WaitingMessage,
 };
 
 /// By item its name, the item in `DynamoDB`'s JSON, and the value that is read from it.
@@ -108,6 +108,7 @@ fn again(item: Item) -> Result<(String, Item), ItemError> {
         Key::SourceSecrets(_) => {
             read_and_written(item, |secrets: &SourceSecrets| with_key(&under, secrets.attributes()))
         }
+        Key::Tariff(_) => read_and_written(item, StoredTariff::item),
         // They are written and never read, or read only as what they are among.
         Key::Reading(..)
         | Key::SearchEntry(..)

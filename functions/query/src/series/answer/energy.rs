@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use api::{Problem, Response};
-use domain::{DeviceId, Exact, Flag, Meter, MetricName, NotCounted, Role, TimeRange, Timestamp};
-use serde::Serialize;
-use series::{
-    Amount, CounterStep, CounterSteps, EnergyDevice, LeftOut, MovedMeter, RowEnergy, sum,
+use domain::{
+    Amount, DeviceId, Exact, Flag, Meter, MetricName, NotCounted, Role, TimeRange, Timestamp,
 };
+use serde::Serialize;
+use series::{CounterStep, CounterSteps, EnergyDevice, LeftOut, MovedMeter, RowEnergy, sum};
 
 use super::rest::{EnergyRest, RestRow};
 use super::write::respond;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use domain::{DeviceId, Exact, TimeRange, Timestamp};
+use domain::{Amount, DeviceId, Exact, TimeRange, Timestamp};
 use serde::Serialize;
-use series::{Amount, EnergyDevice, MovedMeter, sum};
+use series::{EnergyDevice, MovedMeter, sum};
 
 use crate::series::summing::EnergySum;
 

@@ -13,8 +13,15 @@ use crate::answer::sheet::record;
 /// The header by which an answer in NDJSON or CSV says what its rows lack.
 const LACK: &str = "x-rows-lack";
 /// The members beside the rows in JSON that say what the rows lack.
-const LACKING: [&str; 6] =
-    ["rollups_lack", "rooms_lack", "without_room", "left_out", "moved_meters", "unsure"];
+const LACKING: [&str; 7] = [
+    "rollups_lack",
+    "rooms_lack",
+    "without_room",
+    "left_out",
+    "moved_meters",
+    "unsure",
+    "incomplete",
+];
 
 /// Makes the response from rows. In JSON it also has the members of `about`, an object that is not empty.
 ///

@@ -74,14 +74,18 @@ impl RowPlan {
         device: Option<&Device>,
         rooms_lack: Option<RoomsLack>,
     ) -> Span {
+        Span { rows: self.row_span(reach, device), rooms_lack }
+    }
+
+    /// As [`span`](Self::span), of an answer that asks for no rooms.
+    pub(crate) fn row_span(&self, reach: TimeRange, device: Option<&Device>) -> RowSpan {
         let range = self.grid.range();
-        Span {
+        RowSpan {
             from: range.from(),
             to: range.to(),
             every: self.unit.map(CalendarUnit::as_str),
             tz: self.zone.name(),
             rollups_lack: self.lag(reach, device),
-            rooms_lack,
         }
     }
 
@@ -113,16 +117,24 @@ pub(crate) fn cached(
     }
 }
 
-/// The range and the unit of the rows.
+/// The range and the unit of the rows, and how far rollups lag.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct Span {
+pub(crate) struct RowSpan {
     from: Timestamp,
     to: Timestamp,
     every: Option<&'static str>,
     tz: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     rollups_lack: Option<RollupLag>,
+}
+
+/// The range and the unit of the rows, and what they may lack.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Span {
+    #[serde(flatten)]
+    rows: RowSpan,
     /// Why devices that belong to the answer may be missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     rooms_lack: Option<RoomsLack>,
@@ -131,7 +143,7 @@ pub(crate) struct Span {
 impl Span {
     /// Whether readings or devices may be missing that may soon be there.
     pub(crate) const fn is_lacking(&self) -> bool {
-        self.rollups_lack.is_some() || self.rooms_lack.is_some()
+        self.rows.rollups_lack.is_some() || self.rooms_lack.is_some()
     }
 }
 

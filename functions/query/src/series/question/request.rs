@@ -1,14 +1,15 @@
 //! The parameters of a request for a series, and the metrics that it is about. Reads no table.
 
 use api::{Format, Params, Problem, Request};
+use chrono::TimeDelta;
 use domain::{
-    Aggregate, CalendarUnit, Device, MAX_KNOWN_METRICS, MetricName, MetricRule, TimeRange,
-    Timestamp, Zone,
+    Aggregate, CalendarUnit, Device, LocalDate, MAX_KNOWN_METRICS, MetricName, MetricRule,
+    TimeRange, Timestamp, Zone,
 };
 use series::{Grid, MAX_ROWS};
 
 use crate::answer::sheet::metrics_of;
-use crate::readings::ranges::time_range;
+use crate::readings::ranges::timestamp;
 
 /// The devices that a question is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,42 @@ pub(crate) enum Grouping {
     ByRoom,
 }
 
+/// An end of a range.
+#[derive(Debug, Clone, Copy)]
+enum RangeEnd {
+    At(Timestamp),
+    /// The begin of a date in the time zone of the rows.
+    BeginOf(LocalDate),
+}
+
+impl RangeEnd {
+    fn read(params: &Params, name: &str, now: Timestamp) -> Result<Option<Self>, Problem> {
+        let Some(text) = timestamp(params, name) else { return Ok(None) };
+        if let Ok(date) = text.parse() {
+            return Ok(Some(Self::BeginOf(date)));
+        }
+        let at =
+            Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why.to_string()))?;
+        Ok(Some(Self::At(at)))
+    }
+
+    fn at(self, zone: Zone) -> Timestamp {
+        match self {
+            Self::At(at) => at,
+            Self::BeginOf(date) => zone.midnight(date),
+        }
+    }
+}
+
+/// The range of a request without `from`.
+#[derive(Debug, Clone, Copy)]
+enum UsualRange {
+    /// 24 hours before the end.
+    Hours24,
+    /// The local month of the end.
+    Month,
+}
+
 /// The parameters of `series` and `energy`.
 #[derive(Debug)]
 pub(crate) struct SeriesRequest {
@@ -52,7 +89,11 @@ pub(crate) struct SeriesRequest {
     /// The unit of the rows; `None` stands for one total.
     pub(crate) unit: Option<CalendarUnit>,
     zone: Option<Zone>,
-    range: TimeRange,
+    from: Option<RangeEnd>,
+    to: Option<RangeEnd>,
+    /// The time before the end at which a range without `from` begins.
+    usual: UsualRange,
+    now: Timestamp,
     pub(crate) grouping: Grouping,
     pub(crate) has_events: bool,
 }
@@ -84,7 +125,10 @@ impl SeriesRequest {
             functions,
             unit: params.parse("every")?,
             zone: params.parse("tz")?,
-            range: time_range(params, now)?,
+            from: RangeEnd::read(params, "from", now)?,
+            to: RangeEnd::read(params, "to", now)?,
+            usual: UsualRange::Hours24,
+            now,
             grouping,
             has_events: params.flag("events"),
         })
@@ -135,10 +179,33 @@ impl SeriesRequest {
         self.zone.unwrap_or(home)
     }
 
+    /// The same request, whose range begins with the local month if it has no `from`.
+    pub(crate) fn of_month(self) -> Self {
+        Self { usual: UsualRange::Month, ..self }
+    }
+
+    /// The range in a time zone.
+    fn range(&self, zone: Zone) -> Result<TimeRange, Problem> {
+        let to = match self.to {
+            Some(to) => to.at(zone),
+            None => self.now.saturating_add(TimeDelta::milliseconds(1)),
+        };
+        let from = match (self.from, self.usual) {
+            (Some(from), _) => from.at(zone),
+            (None, UsualRange::Hours24) => to.saturating_add(-TimeDelta::hours(24)),
+            (None, UsualRange::Month) => {
+                let last = to.saturating_add(TimeDelta::milliseconds(-1));
+                CalendarUnit::Month.bucket_of(last, zone).from()
+            }
+        };
+        TimeRange::new(from, to).map_err(|why| Problem::field("from", why.to_string()))
+    }
+
     /// The rows. The range is widened to whole units.
     pub(crate) fn grid(&self, zone: Zone) -> Result<Grid, Problem> {
-        let Some(unit) = self.unit else { return Ok(Grid::total(self.range)) };
-        Grid::of(unit, self.range, zone).ok_or_else(|| {
+        let range = self.range(zone)?;
+        let Some(unit) = self.unit else { return Ok(Grid::total(range)) };
+        Grid::of(unit, range, zone).ok_or_else(|| {
             let message = format!(
                 "makes more than {MAX_ROWS} rows; narrow from and to, or choose a longer unit"
             );

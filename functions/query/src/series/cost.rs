@@ -1,0 +1,342 @@
+//! `cost`: what energy cost, or would have cost, by tariffs. Reads energy and prices, and has `tariffs` fold them.
+
+pub(crate) mod answer;
+mod energy;
+mod prices;
+mod share;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::{Problem, ProblemKind, Response};
+use domain::{Amount, CalendarUnit, Device, DeviceId, TariffId, TimeRange, Timestamp};
+use runtime::clock::Clock;
+use runtime::http::Call;
+use series::{Grid, Level, ReadAllowance};
+use table::Session;
+use tariffs::{Bill, BillInput, EnergyStep, Missing, MissingKind, Prices, Tariff, TariffMeter};
+
+use super::question::plan::{RowPlan, hull};
+use super::question::request::{QueryScope, SeriesRequest};
+use crate::failure::problem;
+use crate::handlers::Handlers;
+use crate::ports::Store;
+use crate::tariffs::KnownTariff;
+use answer::{CostAnswer, DeviceShare, ShownBill};
+use energy::{BilledMeter, MeteredSteps, StepPlan};
+
+pub(crate) use share::device_cost;
+
+/// The largest number of tariffs of a request that names them.
+const MAX_COMPARED: usize = 5;
+/// The largest number of days that one request reads by quarters of an hour.
+const MAX_DAYS_BY_QUARTERS: i64 = 400;
+/// The largest number of steps of all bills of a request, as `Tariff::work` counts them.
+const MAX_WORK: usize = 2_000_000;
+/// The largest number of rows of a request for the lines of each row.
+const MAX_ROWS_OF_LINES: usize = 400;
+
+/// A request for a cost.
+struct CostRequest {
+    series: SeriesRequest,
+    /// The tariffs that the request names.
+    tariffs: Vec<TariffId>,
+    /// Whether the rows are the lines of each row.
+    has_lines: bool,
+    has_shares: bool,
+}
+
+impl CostRequest {
+    fn parse(call: &Call<'_, impl Store>) -> Result<Self, Problem> {
+        let params = &call.params;
+        let series = SeriesRequest::parse(call.request, params, call.session.now)?.of_month();
+        let wrong = |why: String| Problem::field("tariff", why);
+        let mut tariffs: Vec<TariffId> = Vec::new();
+        for text in params.get("tariff").into_iter().flat_map(|list| list.split(',')) {
+            let id = text.parse().map_err(|why| wrong(format!("{why}")))?;
+            if tariffs.contains(&id) {
+                return Err(wrong(format!("names {id} twice")));
+            }
+            tariffs.push(id);
+        }
+        if tariffs.len() > MAX_COMPARED {
+            return Err(wrong(format!("names more than {MAX_COMPARED} tariffs")));
+        }
+        let (has_lines, has_shares) = (params.flag("lines"), params.flag("devices"));
+        Ok(Self { series, tariffs, has_lines, has_shares })
+    }
+
+    /// The tariffs that the request names, in one currency.
+    async fn named(
+        &self,
+        plan: &RowPlan,
+        call: &mut Call<'_, impl Store>,
+    ) -> Result<Vec<KnownTariff>, Problem> {
+        let mut known: Vec<KnownTariff> = Vec::new();
+        for id in &self.tariffs {
+            let tariff = KnownTariff::find(id, plan.horizon.zone(), call).await?;
+            let first = known.first().map_or(&tariff, |first| first);
+            if first.written.currency != tariff.written.currency {
+                return Err(Problem::field("tariff", "names tariffs in different currencies"));
+            }
+            known.push(tariff);
+        }
+        Ok(known)
+    }
+}
+
+/// `GET /cost`
+pub(crate) async fn cost(
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Response, Problem> {
+    let request = CostRequest::parse(call)?;
+    let plan = RowPlan::of(&request.series, QueryScope::All, &handlers.known_state, call).await?;
+    let mut tariffs = request.named(&plan, call).await?;
+    let is_compared = !tariffs.is_empty();
+    if !is_compared {
+        tariffs = KnownTariff::all(plan.horizon.zone(), call).await?;
+        tariffs.retain(|known| !known.tariff.meters.is_empty());
+    }
+
+    let groups = BillGroup::of(&tariffs, is_compared);
+    let devices = devices_of(&groups, handlers, call).await?;
+    let mut shared = Vec::new();
+    if request.has_shares {
+        shared = share::devices(&tariffs, handlers, call).await?;
+    }
+
+    let allowance = ReadAllowance::of_rows(&handlers.densities);
+    let mut biller = Biller::new(&request, &plan, &devices, allowance, call.session);
+    let mut bills = Vec::new();
+    for group in &groups {
+        let reads = biller.read(group, true).await?;
+        for known in &group.tariffs {
+            let mut bill = biller.bill(known, &reads, &reads.metered, false)?;
+            for device in &shared {
+                let Some(steps) = biller.steps_of_share(device, &reads).await? else { continue };
+                let share = biller.bill(known, &reads, &steps, true)?;
+                bill.shares.push(DeviceShare {
+                    device_id: device.id().clone(),
+                    used: share.bill.total.used.as_ref().map(Amount::shown),
+                    amount: share.bill.total.amount.shown(),
+                    incomplete: !share.bill.missing.is_empty(),
+                });
+            }
+            bills.push(bill);
+        }
+    }
+    CostAnswer { request: &request, plan: &plan, bills }.respond(biller.reach, call)
+}
+
+/// Tariffs that are billed by the same meters.
+struct BillGroup<'a> {
+    meters: &'a [TariffMeter],
+    tariffs: Vec<&'a KnownTariff>,
+}
+
+impl<'a> BillGroup<'a> {
+    /// All tariffs by the meters of the first, or each by its own.
+    fn of(tariffs: &'a [KnownTariff], is_compared: bool) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        for known in tariffs {
+            let meters = if is_compared { &tariffs[0] } else { known }.tariff.meters.as_slice();
+            match groups.iter_mut().find(|group| group.meters == meters) {
+                Some(group) => group.tariffs.push(known),
+                None => groups.push(Self { meters, tariffs: vec![known] }),
+            }
+        }
+        groups
+    }
+
+    fn tariffs(&self) -> impl Iterator<Item = &'a Tariff> {
+        self.tariffs.iter().map(|known| &known.tariff)
+    }
+}
+
+/// The devices that tariffs name: meters, and series of prices.
+async fn devices_of(
+    groups: &[BillGroup<'_>],
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<BTreeMap<DeviceId, Device>, Problem> {
+    let meters = groups.iter().flat_map(|group| group.meters).map(|meter| &meter.device);
+    let tariffs = groups.iter().flat_map(BillGroup::tariffs);
+    let sources = tariffs.flat_map(|tariff| tariff.sources(TimeRange::ALL));
+    let named: BTreeSet<&DeviceId> = meters.chain(sources.map(|source| &source.device)).collect();
+
+    let mut devices = BTreeMap::new();
+    for id in named {
+        if let Some(device) = handlers.registry.device(id, call.session, call.log).await? {
+            devices.insert(id.clone(), device);
+        }
+    }
+    Ok(devices)
+}
+
+/// What the bills of a group are made of.
+struct GroupReads {
+    steps: StepPlan,
+    /// What the meters used and sold.
+    metered: Vec<EnergyStep>,
+    prices: Prices,
+    /// The meters that are not there.
+    missing: Vec<Missing>,
+    unit: String,
+}
+
+/// Reads energy and prices, and makes bills, within the limits of one answer.
+struct Biller<'r, S> {
+    request: &'r CostRequest,
+    plan: &'r RowPlan,
+    devices: &'r BTreeMap<DeviceId, Device>,
+    allowance: ReadAllowance<'r>,
+    session: Session<'r, S>,
+    /// The steps of all bills so far.
+    work: usize,
+    /// The range, widened to all time in which rollups were searched.
+    reach: TimeRange,
+}
+
+impl<'r, S: Store> Biller<'r, S> {
+    fn new(
+        request: &'r CostRequest,
+        plan: &'r RowPlan,
+        devices: &'r BTreeMap<DeviceId, Device>,
+        allowance: ReadAllowance<'r>,
+        session: Session<'r, S>,
+    ) -> Self {
+        Self { request, plan, devices, allowance, session, work: 0, reach: plan.grid.range() }
+    }
+
+    /// Reads what the bills of a group need. The bill of a share needs the meters only for tiers.
+    async fn read(
+        &mut self,
+        group: &BillGroup<'_>,
+        needs_meters: bool,
+    ) -> Result<GroupReads, Problem> {
+        let range = self.plan.grid.range();
+        let steps = self.steps(group)?;
+        let (mut meters, mut missing) = (Vec::new(), Vec::new());
+        for meter in group.meters {
+            match BilledMeter::of(meter, self.devices) {
+                Some(found) => meters.push(found),
+                None => missing.push(Missing {
+                    name: Some(meter.device.to_string()),
+                    ..Missing::of(MissingKind::Meter, range)
+                }),
+            }
+        }
+
+        let mut metered = MeteredSteps::empty(&steps);
+        if needs_meters || group.tariffs().any(|tariff| tariff.has_tiers(range)) {
+            let read =
+                MeteredSteps::read(&meters, &steps, self.plan, &mut self.allowance, self.session);
+            metered = read.await.map_err(problem)?;
+        }
+        self.reach = hull(self.reach, metered.reach);
+
+        let tariffs: Vec<&Tariff> = group.tariffs().collect();
+        let prices =
+            prices::read(&tariffs, self.devices, self.plan, &mut self.allowance, self.session);
+        let prices = prices.await.map_err(problem)?;
+        let unit = meters.first().and_then(BilledMeter::other_unit);
+        let unit = unit.unwrap_or_else(|| "kWh".to_owned());
+        Ok(GroupReads { steps, metered: metered.steps, prices, missing, unit })
+    }
+
+    /// The steps of a group: local days of the home, or quarters of an hour, cut at the rows. Tiers begin with the month.
+    fn steps(&self, group: &BillGroup<'_>) -> Result<StepPlan, Problem> {
+        let rows = self.plan.grid.rows();
+        let (range, home) = (self.plan.grid.range(), self.plan.horizon.zone());
+        let mut from = range.from();
+        for tariff in group.tariffs().filter(|tariff| tariff.has_tiers(range)) {
+            from = from.min(CalendarUnit::Month.bucket_of(range.from(), tariff.zone).from());
+        }
+        let range = TimeRange::new(from, range.to()).expect("it only grows");
+
+        let by_quarters = group.tariffs().any(|tariff| tariff.needs_quarters(range, home));
+        let finest = if by_quarters { Level::QuarterHours } else { Level::Days };
+        let level = Level::of(self.request.series.unit).min(finest);
+        if level < Level::Days && range.length().num_days() > MAX_DAYS_BY_QUARTERS {
+            let detail = format!(
+                "Prices by hours, or rows of less than a day, are billed for at most {MAX_DAYS_BY_QUARTERS} days at \
+                 once. Narrow from and to."
+            );
+            return Err(Problem::new(ProblemKind::Unanswerable, detail));
+        }
+
+        let mut cuts: BTreeSet<Timestamp> = rows.iter().map(|row| row.from()).collect();
+        if by_quarters {
+            cuts.extend(Grid::quarters(range).rows().iter().map(|quarter| quarter.from()));
+        } else {
+            cuts.extend(CalendarUnit::Day.buckets(range, home).map(TimeRange::from));
+        }
+        cuts.retain(|cut| range.from() < *cut && *cut < range.to());
+        Ok(StepPlan { grid: Grid::between(range, cuts), level })
+    }
+
+    /// The steps of a device's share; `None` if the device uses nothing.
+    async fn steps_of_share(
+        &mut self,
+        device: &Device,
+        reads: &GroupReads,
+    ) -> Result<Option<Vec<EnergyStep>>, Problem> {
+        let Some(own) = BilledMeter::of_device(device) else { return Ok(None) };
+        let own = [own];
+        let read =
+            MeteredSteps::read(&own, &reads.steps, self.plan, &mut self.allowance, self.session);
+        let MeteredSteps { mut steps, reach } = read.await.map_err(problem)?;
+        self.reach = hull(self.reach, reach);
+        for (step, of_meters) in steps.iter_mut().zip(&reads.metered) {
+            step.sold = None;
+            step.metered.clone_from(&of_meters.used);
+        }
+        Ok(Some(steps))
+    }
+
+    /// Makes a bill.
+    fn bill<'a>(
+        &mut self,
+        known: &'a KnownTariff,
+        reads: &GroupReads,
+        steps: &[EnergyStep],
+        is_share: bool,
+    ) -> Result<ShownBill<'a>, Problem> {
+        let (tariff, prices, until) = (&known.tariff, &reads.prices, self.plan.now);
+        let rows = self.plan.grid.rows();
+        self.work += tariff.work(steps.len());
+        if self.work > MAX_WORK {
+            let detail = "The bill takes too many steps: quarters of an hour times the lines of the tariffs. Narrow \
+                          from and to, or ask for fewer tariffs.";
+            return Err(Problem::new(ProblemKind::Unanswerable, detail));
+        }
+
+        if self.request.has_lines && rows.len() > MAX_ROWS_OF_LINES {
+            let why =
+                format!("makes rows of lines of more than {MAX_ROWS_OF_LINES} units of every");
+            return Err(Problem::field("lines", why));
+        }
+
+        let input = BillInput { tariff, rows, steps, prices, until, is_share };
+        let mut bill = Bill::of(input);
+        bill.missing.splice(0..0, reads.missing.iter().cloned());
+        let mut by_row = Vec::new();
+        if self.request.has_lines {
+            for place in 0..rows.len() {
+                let month = CalendarUnit::Month.bucket_of(rows[place].from(), tariff.zone);
+                let first = steps.partition_point(|step| step.range.from() < month.from());
+                let end = steps.partition_point(|step| step.range.from() < rows[place].to());
+                let (rows, steps) = (&rows[place..=place], &steps[first..end]);
+                by_row.push(Bill::of(BillInput { rows, steps, ..input }));
+            }
+        }
+        Ok(ShownBill {
+            known,
+            unit: reads.unit.clone(),
+            bill,
+            by_row,
+            is_share,
+            shares: Vec::new(),
+        })
+    }
+}

@@ -1,0 +1,207 @@
+//! What meters used and sold in each step of a bill, and what is unknown of it. Prices nothing.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use domain::{
+    Amount, Device, DeviceId, EnergyUnit, Exact, Meter, MetricName, MetricRule, TimeRange,
+    Timestamp, watts,
+};
+use series::{
+    DeviceQuestion, DeviceValues, Grid, Level, PlannedRead, ReadAllowance, RowValues, SeriesError,
+    Store, counted,
+};
+use table::Session;
+use tariffs::{EnergyStep, SpreadOver, TariffMeter};
+
+use crate::series::question::groups::read_rows;
+use crate::series::question::plan::{RowPlan, hull};
+
+/// The shortest time for which a power without a value counts as unknown.
+const MIN_UNKNOWN: TimeDelta = TimeDelta::minutes(15);
+/// The longest time over which energy of hours is spread.
+const HOUR: TimeDelta = TimeDelta::hours(1);
+
+/// The metrics of one device that are billed.
+pub(super) struct BilledMeter<'a> {
+    pub(super) device: &'a Device,
+    /// The metrics of what is used, then those of what is sold.
+    names: Vec<MetricName>,
+    /// How many of the names are of what is used.
+    used: usize,
+    factor: Option<Exact>,
+}
+
+impl<'a> BilledMeter<'a> {
+    /// A meter of a tariff; `None` if the device or the metric is not known.
+    pub(super) fn of(meter: &TariffMeter, devices: &'a BTreeMap<DeviceId, Device>) -> Option<Self> {
+        let device = devices.get(&meter.device)?;
+        let factor = meter.factor.as_ref().map(Exact::from);
+        let Some(name) = &meter.metric else {
+            return Self::of_device(device).map(|found| Self { factor, ..found });
+        };
+        let info = device.metrics().get(name)?;
+        let used = usize::from(!meter.sold);
+        let measures = MetricRule::of(info) != MetricRule::Gauge;
+        measures.then(|| Self { device, names: vec![name.clone()], used, factor })
+    }
+
+    /// What a device uses and sells; `None` if it measures neither.
+    pub(super) fn of_device(device: &'a Device) -> Option<Self> {
+        let meter = Meter::of(device.metrics()).filter(Meter::is_of_sums)?;
+        let (names, used) = (meter.names().cloned().collect(), meter.used.len());
+        Some(Self { device, names, used, factor: None })
+    }
+
+    /// The unit of what is billed, if it is not energy.
+    pub(super) fn other_unit(&self) -> Option<String> {
+        let unit = self.device.metrics().get(self.names.first()?)?.unit.as_ref();
+        let is_energy = EnergyUnit::of(unit).is_some() || watts(unit).is_some();
+        let is_other = !is_energy && self.factor.is_none();
+        unit.filter(|_| is_other).map(|unit| unit.as_str().to_owned())
+    }
+}
+
+/// The steps of a bill: their times, and the coarsest items from which they are read.
+pub(super) struct StepPlan {
+    pub(super) grid: Grid,
+    pub(super) level: Level,
+}
+
+/// What meters used and sold in each step.
+pub(super) struct MeteredSteps {
+    pub(super) steps: Vec<EnergyStep>,
+    /// The range, widened to all time in which rollups were searched.
+    pub(super) reach: TimeRange,
+}
+
+impl MeteredSteps {
+    /// Steps without any energy.
+    pub(super) fn empty(plan: &StepPlan) -> Self {
+        let step = |range: &TimeRange| EnergyStep {
+            range: *range,
+            used: None,
+            sold: None,
+            metered: None,
+            is_unknown: false,
+            spread: None,
+        };
+        Self { steps: plan.grid.rows().iter().map(step).collect(), reach: plan.grid.range() }
+    }
+
+    /// Reads the steps of meters, which are added up.
+    pub(super) async fn read<S: Store>(
+        meters: &[BilledMeter<'_>],
+        steps: &StepPlan,
+        plan: &RowPlan,
+        allowance: &mut ReadAllowance<'_>,
+        session: Session<'_, S>,
+    ) -> Result<Self, SeriesError> {
+        let questions: Vec<DeviceQuestion<'_>> = meters
+            .iter()
+            .map(|meter| {
+                DeviceQuestion::of(meter.device, &steps.grid, &plan.horizon, steps.level, plan.now)
+            })
+            .collect();
+        let names = || meters.iter().map(|meter| &meter.names[..]);
+        let planned = questions.iter().zip(names());
+        let planned = planned.map(|(question, names)| PlannedRead::of(*question, names));
+        let planned: Vec<_> = planned.collect();
+        Box::pin(allowance.charge(session, &planned)).await?;
+
+        let needs_neighbours = |rule: &MetricRule| *rule != MetricRule::Gauge;
+        let reads = questions.into_iter().zip(names());
+        let values = Box::pin(read_rows(session, reads, needs_neighbours)).await?;
+
+        let mut sum = Self::empty(steps);
+        for (meter, values) in meters.iter().zip(&values) {
+            sum.reach = hull(sum.reach, values.reach);
+            let rolled_up = plan.horizon.rolled_up(meter.device.id());
+            sum.add(meter, values, rolled_up.map(TimeRange::to));
+        }
+        for step in &mut sum.steps {
+            step.metered.clone_from(&step.used);
+        }
+        Ok(sum)
+    }
+
+    /// Adds what a meter measured. Until `rolled_up`, each time has a reading or the meter was silent.
+    fn add(
+        &mut self,
+        meter: &BilledMeter<'_>,
+        values: &DeviceValues<'_>,
+        rolled_up: Option<Timestamp>,
+    ) {
+        for (index, name) in meter.names.iter().enumerate() {
+            let Some(metric) = values.metrics.get(name) else { continue };
+            let is_used = index < meter.used;
+            let silences = silences(&self.steps, &metric.rows);
+            for ((step, row), silence) in self.steps.iter_mut().zip(&metric.rows).zip(silences) {
+                let mut amount = counted(meter.device, name, row);
+                if let (Some(amount), Some(factor)) = (&mut amount, &meter.factor) {
+                    *amount = amount.times(factor);
+                }
+
+                if is_used {
+                    let first = meter.device.first_seen();
+                    let is_in_time = first <= step.range.from()
+                        && rolled_up.is_some_and(|until| step.range.to() <= until);
+                    step.is_unknown |= is_in_time && is_unknown(step.range, row, amount.as_ref());
+                }
+
+                if let Some(amount) = amount {
+                    let spread = spread(meter.device, name, step.range, row, silence);
+                    step.spread = step.spread.max(spread);
+                    let sum = if is_used { &mut step.used } else { &mut step.sold };
+                    sum.get_or_insert_default().add(&amount);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a meter was silent for so long that nobody knows what was used.
+fn is_unknown(range: TimeRange, row: &RowValues, amount: Option<&Amount>) -> bool {
+    let lasts = |held: TimeDelta| range.length() - held >= MIN_UNKNOWN;
+    amount.is_none() || row.area.as_ref().is_some_and(|area| lasts(area.held))
+}
+
+/// Over what time the energy of a step is spread.
+fn spread(
+    device: &Device,
+    name: &MetricName,
+    range: TimeRange,
+    row: &RowValues,
+    silence: TimeDelta,
+) -> Option<SpreadOver> {
+    let hourly = device.metrics().get(name).and_then(|info| info.hourly_until);
+    let is_hourly = row.area.is_some() && hourly.is_some_and(|until| range.to() <= until);
+    match row.increase.estimated {
+        true if silence >= HOUR => Some(SpreadOver::Longer),
+        true => Some(SpreadOver::Hour),
+        false => is_hourly.then_some(SpreadOver::Hour),
+    }
+}
+
+/// For each step, how long the meter sent no value within it or right beside it, in whole steps.
+fn silences(steps: &[EnergyStep], rows: &[RowValues]) -> Vec<TimeDelta> {
+    let mut silences = vec![TimeDelta::zero(); rows.len()];
+    let mut begin = 0;
+    while begin < rows.len() {
+        let is_silent = |row: &RowValues| row.rollup.is_none();
+        let length = rows[begin..].iter().take_while(|row| is_silent(row)).count();
+        if length == 0 {
+            begin += 1;
+            continue;
+        }
+
+        let end = begin + length;
+        let silence: TimeDelta = steps[begin..end].iter().map(|step| step.range.length()).sum();
+        let touched = begin.saturating_sub(1)..(end + 1).min(rows.len());
+        for longest in &mut silences[touched] {
+            *longest = silence.max(*longest);
+        }
+        begin = end;
+    }
+    silences
+}

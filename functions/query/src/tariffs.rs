@@ -1,0 +1,204 @@
+//! `/tariffs`: lists, shows, saves and deletes tariffs. Bills nothing.
+
+mod warnings;
+
+use api::body::{self, value_without};
+use api::{Problem, ProblemKind, Response};
+use domain::{MemberError, TariffId, Timestamp, Zone};
+use runtime::clock::Clock;
+use runtime::http::Call;
+use runtime::telemetry::chain;
+use serde::Serialize;
+use serde_json::json;
+use table::StoredTariff;
+use tariffs::{Tariff, WrittenTariff};
+
+use crate::handlers::Handlers;
+use crate::ports::Store;
+use crate::registry::lookup::not_found;
+use crate::saved::{contended, ensure_at_most};
+
+/// The maximum number of tariffs.
+const MAX_TARIFFS: usize = 20;
+/// The maximum size of a body after decompression, and so of a tariff.
+const MAX_BODY: usize = 64 << 10;
+/// The members of a shown tariff that a PUT passes over.
+const SHOWN_ONLY: &[&str] = &["id", "edited", "warnings"];
+
+/// A stored tariff that can be billed.
+#[derive(Debug)]
+pub(crate) struct KnownTariff {
+    pub(crate) stored: StoredTariff,
+    pub(crate) written: WrittenTariff,
+    pub(crate) tariff: Tariff,
+}
+
+impl KnownTariff {
+    /// Reads a stored tariff. `home` is the time zone of a tariff without one.
+    fn of(stored: StoredTariff, home: Zone) -> Result<Self, String> {
+        let written: WrittenTariff =
+            serde_json::from_str(&stored.written).map_err(|why| why.to_string())?;
+        let tariff = Tariff::of(&written, home).map_err(|why| why.to_string())?;
+        Ok(Self { stored, written, tariff })
+    }
+
+    /// All tariffs as they are stored at this moment. The log names the unreadable ones.
+    pub(crate) async fn all(
+        home: Zone,
+        call: &mut Call<'_, impl Store>,
+    ) -> Result<Vec<Self>, Problem> {
+        let listing = call.session.tariffs().await?;
+        let mut unreadable: Vec<String> =
+            listing.unreadable.iter().map(|item| chain(item)).collect();
+        let mut found = Vec::new();
+        for stored in listing.found {
+            let id = stored.id.clone();
+            match Self::of(stored, home) {
+                Ok(tariff) => found.push(tariff),
+                Err(why) => unreadable.push(format!("{id}: {why}")),
+            }
+        }
+        if !unreadable.is_empty() {
+            call.log.set("tariffs.unreadable", unreadable);
+        }
+        Ok(found)
+    }
+
+    /// A tariff by its id.
+    pub(crate) async fn find(
+        id: &TariffId,
+        home: Zone,
+        call: &mut Call<'_, impl Store>,
+    ) -> Result<Self, Problem> {
+        let stored = call.session.tariff(id).await?;
+        let stored = stored.ok_or_else(|| not_found("tariff", id.as_str()))?;
+        Self::of(stored, home).map_err(|why| {
+            let detail = format!("The tariff {id} cannot be read: {why}. Save it again.");
+            Problem::new(ProblemKind::Unanswerable, detail)
+        })
+    }
+}
+
+/// A tariff as the API shows it.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Tariff"))]
+pub(crate) struct TariffRow {
+    id: TariffId,
+    /// When the tariff was last saved
+    edited: Timestamp,
+    #[serde(flatten)]
+    written: WrittenTariff,
+    /// Warnings about the tariff that was saved
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+/// All tariffs.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Tariffs"))]
+pub(crate) struct TariffRows {
+    data: Vec<TariffRow>,
+}
+
+impl From<KnownTariff> for TariffRow {
+    fn from(known: KnownTariff) -> Self {
+        let KnownTariff { stored, written, .. } = known;
+        let written = WrittenTariff { version: Some(stored.version), ..written };
+        Self { id: stored.id, edited: stored.edited, written, warnings: Vec::new() }
+    }
+}
+
+/// `GET /tariffs`
+pub(crate) async fn list(
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Response, Problem> {
+    let home = handlers.known_state.horizon(call.session).await?.zone();
+    let data = KnownTariff::all(home, call).await?.into_iter().map(TariffRow::from).collect();
+    Ok(Response::json(200, &TariffRows { data }))
+}
+
+/// `GET /tariffs/{id}`
+pub(crate) async fn show(
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Response, Problem> {
+    let id = tariff_id(call)?;
+    let home = handlers.known_state.horizon(call.session).await?.zone();
+    let known = KnownTariff::find(&id, home, call).await?;
+    Ok(Response::json(200, &TariffRow::from(known)))
+}
+
+/// `PUT /tariffs/{id}`: a version in the body must be the stored one.
+pub(crate) async fn put(
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Response, Problem> {
+    let id = tariff_id(call)?;
+    let mut written: WrittenTariff =
+        body::read_by(call.request, MAX_BODY, |json| value_without(json, SHOWN_ONLY))?;
+    let edited_version = written.version.take();
+    let home = handlers.known_state.horizon(call.session).await?.zone();
+    let tariff = Tariff::of(&written, home).map_err(wrong)?;
+
+    let before = call.session.tariff(&id).await?;
+    let version = before.as_ref().map_or(0, |stored| stored.version);
+    if edited_version.is_some_and(|edited| edited != version) {
+        let detail = format!("The tariff {id} has version {version}; read it, and edit that.");
+        return Err(Problem::new(ProblemKind::Conflict, detail));
+    }
+    if before.is_none() {
+        ensure_at_most(MAX_TARIFFS, "tariffs", call.session.tariffs().await?.found.len() + 1)?;
+    }
+
+    let text = serde_json::to_string(&written).expect("texts and numbers");
+    let mut saved = before.clone().filter(|before| before.written == text);
+    if saved.is_none() {
+        let (version, edited) = (version + 1, call.session.now);
+        let new = StoredTariff { id, version, edited, written: text };
+        save(&new, call).await?;
+        saved = Some(new);
+    }
+
+    let stored = saved.expect("stored before or now");
+    let warnings = warnings::of(&written, handlers, call).await?;
+    let row = TariffRow::from(KnownTariff { stored, written, tariff });
+    Ok(Response::json(200, &TariffRow { warnings, ..row }))
+}
+
+/// Stores a tariff. Several people may save at the same moment, so the number is checked after a first version, too.
+async fn save(tariff: &StoredTariff, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
+    if !call.session.save_tariff(tariff).await? {
+        return Err(contended("tariff"));
+    }
+    if tariff.version == 1 {
+        let count = call.session.tariffs().await?.found.len();
+        if let Err(too_many) = ensure_at_most(MAX_TARIFFS, "tariffs", count) {
+            call.session.delete_tariff(&tariff.id).await?;
+            return Err(too_many);
+        }
+    }
+    Ok(())
+}
+
+/// `DELETE /tariffs/{id}`
+pub(crate) async fn delete(
+    _: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Response, Problem> {
+    let id = tariff_id(call)?;
+    if call.session.tariff(&id).await?.is_none() {
+        return Err(not_found("tariff", id.as_str()));
+    }
+    call.session.delete_tariff(&id).await?;
+    Ok(Response::json(200, &json!({"deleted": 1, "has_more": false})))
+}
+
+fn tariff_id(call: &Call<'_, impl Store>) -> Result<TariffId, Problem> {
+    call.id.parse().map_err(|why| Problem::field("tariff_id", format!("{why}")))
+}
+
+/// The problem that a member is wrong.
+fn wrong(error: MemberError) -> Problem {
+    Problem::field(&error.field, error.why)
+}

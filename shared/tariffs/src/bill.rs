@@ -1,0 +1,447 @@
+//! The bill of a tariff: folds the energy of consecutive steps of time into rows and lines. Reads nothing.
+//!
+//! For each step, the lines that hold are taken from top to bottom. All sums are exact; only what is due is rounded, once
+//! a month.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use domain::{Amount, CalendarUnit, Exact, QuarterHour, TimeRange, Timestamp};
+use serde::{Serialize, Serializer};
+
+use crate::missing::{Missing, MissingKind, MissingList, shown};
+use crate::prices::Prices;
+use crate::standing::charge;
+use crate::tariff::{NamedLine, Pricing, Tariff, TariffLine, Tier};
+use crate::written::Per;
+
+/// What was used and sold in one step of time: a quarter of an hour, a local day, or a part of one.
+#[derive(Debug, Clone)]
+pub struct EnergyStep {
+    /// The time of the step, which lies in one row.
+    pub range: TimeRange,
+    /// What was used; `None` if nothing is known.
+    pub used: Option<Amount>,
+    /// What was sold; `None` if nothing is known.
+    pub sold: Option<Amount>,
+    /// What the meter used, which tiers count. Differs from `used` in the bill of a share.
+    pub metered: Option<Amount>,
+    /// Whether nobody knows what a meter used.
+    pub is_unknown: bool,
+    /// The longest time over which energy of the step is spread, if it is longer than a quarter of an hour.
+    pub spread: Option<SpreadOver>,
+}
+
+/// Over what time energy was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SpreadOver {
+    /// At most an hour.
+    Hour,
+    /// More than an hour.
+    Longer,
+}
+
+/// The inputs of a bill.
+#[derive(Debug, Clone, Copy)]
+pub struct BillInput<'a> {
+    /// The tariff.
+    pub tariff: &'a Tariff,
+    /// The rows, which follow each other.
+    pub rows: &'a [TimeRange],
+    /// The steps, which follow each other. Steps before the first row only count for tiers.
+    pub steps: &'a [EnergyStep],
+    /// The prices of the tariff's series.
+    pub prices: &'a Prices,
+    /// The time up to which standing charges accrue: now, or later.
+    pub until: Timestamp,
+    /// Whether the bill is that of a device's share: no standing charges, nothing sold, and each step at the price of
+    /// its tier.
+    pub is_share: bool,
+}
+
+/// The sums of a row, or of all rows.
+#[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BillRow {
+    /// What was used, if anything is known
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shown")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Exact>"))]
+    pub used: Option<Amount>,
+    /// What was sold, if anything is known
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shown")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Exact>"))]
+    pub sold: Option<Amount>,
+    /// The money, not rounded
+    #[serde(serialize_with = "money")]
+    #[cfg_attr(feature = "schema", schemars(with = "Exact"))]
+    pub amount: Amount,
+}
+
+/// The sums of a line, or of one of its zones or tiers.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BillLine {
+    /// The name of the line
+    pub name: String,
+    /// The zone, or the limits of the tier such as 0-120
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// What the price is for
+    pub per: Per,
+    /// The units that were used or sold, or the days, months or years
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shown")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Exact>"))]
+    pub quantity: Option<Amount>,
+    /// The money, not rounded
+    #[serde(serialize_with = "money")]
+    #[cfg_attr(feature = "schema", schemars(with = "Exact"))]
+    pub amount: Amount,
+}
+
+fn money<S: Serializer>(amount: &Amount, to: S) -> Result<S::Ok, S::Error> {
+    amount.shown().serialize(to)
+}
+
+/// A bill.
+#[derive(Debug)]
+pub struct Bill {
+    /// The sums of each row.
+    pub rows: Vec<BillRow>,
+    /// The sums of all rows.
+    pub total: BillRow,
+    /// The lines, in the order of the tariff.
+    pub lines: Vec<BillLine>,
+    /// What is due, with the decimals of the currency; `None` unless the rows are whole calendar months that are over.
+    pub due: Option<String>,
+    /// What the sums lack, in the order of its begin.
+    pub missing: Vec<Missing>,
+}
+
+impl Bill {
+    /// The bill of a range.
+    pub fn of(input: BillInput<'_>) -> Self {
+        let mut fold = BillFold::new(input);
+        for step in input.steps {
+            fold.add(step);
+        }
+        fold.finish()
+    }
+}
+
+impl BillRow {
+    fn add_energy(&mut self, used: Option<&Amount>, sold: Option<&Amount>) {
+        for (sum, part) in [(&mut self.used, used), (&mut self.sold, sold)] {
+            if let Some(part) = part {
+                sum.get_or_insert_default().add(part);
+            }
+        }
+    }
+}
+
+/// Quantity and money of a line in one step, or in one tier of the step.
+struct LinePart<'a> {
+    /// The name of the zone or tier.
+    zone: Option<&'a str>,
+    quantity: Amount,
+    amount: Amount,
+}
+
+/// The sums of one month that become due.
+#[derive(Default)]
+struct MonthSums {
+    /// The lines that are not rounded by themselves.
+    together: Amount,
+    /// The lines that are rounded down, by their place.
+    rounded: BTreeMap<usize, Amount>,
+}
+
+struct BillFold<'a> {
+    input: BillInput<'a>,
+    rows: Vec<BillRow>,
+    /// The lines of each place.
+    lines: Vec<Vec<BillLine>>,
+    months: BTreeMap<Timestamp, MonthSums>,
+    missing: MissingList,
+    /// What the meter has used since the month's begin.
+    metered: Amount,
+    /// The month of `metered`.
+    month: TimeRange,
+    /// The day of the step.
+    day: TimeRange,
+    /// The begin of the time whose standing charges are not in the sums yet. They are added once a day and row.
+    uncharged: Timestamp,
+}
+
+impl<'a> BillFold<'a> {
+    fn new(input: BillInput<'a>) -> Self {
+        let first = input.steps.first().map_or(input.rows[0].from(), |step| step.range.from());
+        Self {
+            rows: vec![BillRow::default(); input.rows.len()],
+            lines: vec![Vec::new(); input.tariff.lines.len()],
+            months: BTreeMap::new(),
+            missing: MissingList::default(),
+            metered: Amount::zero(),
+            month: CalendarUnit::Month.bucket_of(first, input.tariff.zone),
+            day: CalendarUnit::Day.bucket_of(first, input.tariff.zone),
+            uncharged: input.rows[0].from(),
+            input,
+        }
+    }
+
+    fn add(&mut self, step: &EnergyStep) {
+        let from = step.range.from();
+        if self.month.to() <= from {
+            self.month = CalendarUnit::Month.bucket_of(from, self.input.tariff.zone);
+            self.metered = Amount::zero();
+        }
+        if self.input.rows[0].from() <= from {
+            self.bill(step);
+        }
+        if let Some(metered) = &step.metered {
+            self.metered.add(metered);
+        }
+    }
+
+    /// Adds a step to the sums, line by line.
+    fn bill(&mut self, step: &EnergyStep) {
+        let BillInput { tariff, rows, is_share, .. } = self.input;
+        let (from, to) = (step.range.from(), step.range.to());
+        let row = rows.partition_point(|row| row.to() <= from);
+        if self.day.to() <= from {
+            self.day = CalendarUnit::Day.bucket_of(from, tariff.zone);
+        }
+        let is_end = to == self.day.to() || to == rows[row].to();
+        let charged = TimeRange::new(self.uncharged, to).ok().filter(|_| is_end);
+        let is_billed =
+            |named: &NamedLine| !is_share || matches!(named.per, Per::Used | Per::Percent);
+        let mut above = Amount::zero();
+        let (mut held, mut has_price) = (Vec::new(), false);
+
+        for (place, named) in tariff.lines.iter().enumerate() {
+            let Some(line) = named.at(from).filter(|_| is_billed(named)) else { continue };
+            held.push(line);
+            has_price |= named.per == Per::Used;
+            let parts = match &line.pricing {
+                Pricing::Flat(price) if !named.per.is_of_energy() => {
+                    self.input.charges(named.per, price, charged, &above)
+                }
+                _ => self.parts(named, line, step),
+            };
+
+            for mut part in parts {
+                if named.per == Per::Sold {
+                    part.amount = Amount::zero().minus(&part.amount);
+                }
+                above.add(&part.amount);
+                let month = self.months.entry(self.month.from()).or_default();
+                if line.is_rounded_down {
+                    month.rounded.entry(place).or_default().add(&part.amount);
+                } else {
+                    month.together.add(&part.amount);
+                }
+                add_line(&mut self.lines[place], named, part);
+            }
+        }
+
+        if is_end {
+            self.uncharged = to;
+        }
+        self.rows[row].amount.add(&above);
+        self.rows[row].add_energy(step.used.as_ref(), step.sold.as_ref());
+        self.note_missing(&held, has_price, step);
+    }
+
+    /// The energy of a step, priced by a line: one part, or one for each tier with energy.
+    fn parts(
+        &mut self,
+        named: &NamedLine,
+        line: &'a TariffLine,
+        step: &EnergyStep,
+    ) -> Vec<LinePart<'a>> {
+        let BillInput { tariff, prices, is_share, .. } = self.input;
+        let flow = if named.per == Per::Sold { &step.sold } else { &step.used };
+        let quantity = flow.clone().unwrap_or_default();
+
+        let (zone, price) = match &line.pricing {
+            Pricing::Flat(price) => (None, price.clone()),
+            Pricing::Zones { price, zones } => {
+                let moment = tariff.moment(step.range.from());
+                let mut matching = zones.iter().rev();
+                let zone = matching.find(|zone| zone.matches(&moment, &tariff.day_lists));
+                (
+                    zone.map(|zone| zone.name.as_str()),
+                    zone.map_or(price, |zone| &zone.price).clone(),
+                )
+            }
+            Pricing::Tiers(tiers) if is_share => {
+                let tier = tier_of(tiers, &self.metered);
+                (Some(tier.name.as_str()), tier.price.clone())
+            }
+            Pricing::Tiers(tiers) => return by_tier(tiers, &self.metered, &quantity),
+            Pricing::Series(series) => {
+                let quarter = QuarterHour::of(step.range.from());
+                let price = series.price(prices, quarter, tariff.zone);
+                if price.is_none() && quantity.sign() != Ordering::Equal {
+                    self.missing.add(Missing {
+                        line: Some(named.name.clone()),
+                        kwh: Some(quantity.clone()),
+                        ..Missing::of(MissingKind::Price, step.range)
+                    });
+                }
+                (None, price.unwrap_or_else(Exact::zero))
+            }
+        };
+        vec![LinePart { zone, amount: quantity.times(&price), quantity }]
+    }
+
+    /// Notes what the energy of a step lacks.
+    fn note_missing(&mut self, held: &[&TariffLine], has_price: bool, step: &EnergyStep) {
+        let tariff = self.input.tariff;
+        let mut note = |what: MissingKind, kwh: Option<&Amount>| {
+            self.missing.add(Missing { kwh: kwh.cloned(), ..Missing::of(what, step.range) });
+        };
+        if step.is_unknown {
+            note(MissingKind::Energy, None);
+        }
+
+        let used = step.used.as_ref().filter(|used| used.sign() != Ordering::Equal);
+        let Some(used) = used else { return };
+        if !has_price {
+            note(MissingKind::Tariff, Some(used));
+        }
+
+        let Some(spread) = step.spread else { return };
+        let depends = |line: &&TariffLine| match &line.pricing {
+            Pricing::Flat(_) => false,
+            _ if spread == SpreadOver::Longer => true,
+            _ => tariff.changes_within_hours(line),
+        };
+        if held.iter().any(depends) {
+            note(MissingKind::Spread, Some(used));
+        }
+    }
+
+    fn finish(mut self) -> Bill {
+        let mut total = BillRow::default();
+        for row in &self.rows {
+            total.add_energy(row.used.as_ref(), row.sold.as_ref());
+            total.amount.add(&row.amount);
+        }
+        let due = self.due();
+        self.note_days();
+        let lines = self.lines.into_iter().flatten().collect();
+        Bill { rows: self.rows, total, lines, due, missing: self.missing.sorted() }
+    }
+
+    /// What is due: each month by itself, rounded as the tariff says.
+    fn due(&self) -> Option<String> {
+        let BillInput { tariff, rows, until, is_share, .. } = self.input;
+        let (from, to) = (rows[0].from(), rows[rows.len() - 1].to());
+        let begins = |at: Timestamp| CalendarUnit::Month.bucket_of(at, tariff.zone).from() == at;
+        if is_share || until < to || !begins(from) || !begins(to) {
+            return None;
+        }
+
+        let mut due = Exact::zero();
+        for month in self.months.values() {
+            let mut sum = month.together.shown();
+            for line in month.rounded.values() {
+                sum += &line.shown().to_decimals(tariff.decimals, true);
+            }
+            due += &sum.to_decimals(tariff.decimals, tariff.is_rounded_down);
+        }
+        Some(due.fixed(tariff.decimals))
+    }
+
+    /// Notes lists of days that zones use and that have no date in a year of the range.
+    fn note_days(&mut self) {
+        let BillInput { tariff, rows, .. } = self.input;
+        let range = TimeRange::new(rows[0].from(), rows[rows.len() - 1].to()).expect("rows");
+        for named in &tariff.lines {
+            for line in &named.versions {
+                let Some(range) = line.range.intersection(range) else { continue };
+                for without in tariff.years_without_dates(line, range) {
+                    self.missing.add(Missing {
+                        line: Some(named.name.clone()),
+                        name: Some(without.list.to_owned()),
+                        ..Missing::of(MissingKind::Days, without.year)
+                    });
+                }
+            }
+        }
+    }
+}
+
+impl BillInput<'_> {
+    /// A percentage of what stands above it, or a standing charge as far as it has accrued.
+    fn charges<'a>(
+        &self,
+        per: Per,
+        price: &Exact,
+        charged: Option<TimeRange>,
+        above: &Amount,
+    ) -> Vec<LinePart<'a>> {
+        if per == Per::Percent {
+            let amount = above.times(&(price * &Exact::parse("0.01").expect("a number")));
+            return vec![LinePart { zone: None, quantity: Amount::zero(), amount }];
+        }
+
+        let Some(charged) = charged else { return Vec::new() };
+        let accrued = TimeRange::new(charged.from(), charged.to().min(self.until));
+        let of = |price: &Exact| match accrued {
+            Ok(accrued) => Amount::counted(charge(per, price, accrued, self.tariff.zone)),
+            Err(_) => Amount::zero(),
+        };
+        vec![LinePart { zone: None, quantity: of(&Exact::from(1_i64)), amount: of(price) }]
+    }
+}
+
+/// The tier in which an amount of the month is.
+fn tier_of<'a>(tiers: &'a [Tier], metered: &Amount) -> &'a Tier {
+    let is_below = |tier: &&Tier| tier.to.as_ref().is_none_or(|to| is_less(metered, to));
+    tiers.iter().find(is_below).expect("the last tier has no end")
+}
+
+fn is_less(amount: &Amount, limit: &Exact) -> bool {
+    amount.minus(&Amount::counted(limit.clone())).sign() == Ordering::Less
+}
+
+/// What each tier has of what is used, which may be negative after a fall of the counter.
+fn by_tier<'a>(tiers: &'a [Tier], before: &Amount, used: &Amount) -> Vec<LinePart<'a>> {
+    let mut after = before.clone();
+    after.add(used);
+    let (mut begin, mut parts) = (Exact::zero(), Vec::new());
+
+    for (place, tier) in tiers.iter().enumerate() {
+        let inside = |metered: &Amount| {
+            let above = metered.minus(&Amount::counted(begin.clone()));
+            match tier.to.as_ref().filter(|to| !is_less(metered, to)) {
+                Some(to) => Amount::counted(to - &begin),
+                // Below zero, after a fall of the counter, the first tier goes on.
+                None if place == 0 || above.sign() == Ordering::Greater => above,
+                None => Amount::zero(),
+            }
+        };
+        let quantity = inside(&after).minus(&inside(before));
+        if place == 0 || quantity.sign() != Ordering::Equal {
+            let amount = quantity.times(&tier.price);
+            parts.push(LinePart { zone: Some(&tier.name), quantity, amount });
+        }
+        begin = tier.to.clone().unwrap_or(begin);
+    }
+    parts
+}
+
+/// Adds a part to the lines of a name.
+fn add_line(lines: &mut Vec<BillLine>, named: &NamedLine, part: LinePart<'_>) {
+    let quantity = Some(part.quantity).filter(|_| named.per != Per::Percent);
+    let Some(line) = lines.iter_mut().find(|line| line.zone.as_deref() == part.zone) else {
+        let (name, zone) = (named.name.clone(), part.zone.map(str::to_owned));
+        return lines.push(BillLine { name, zone, per: named.per, quantity, amount: part.amount });
+    };
+
+    line.amount.add(&part.amount);
+    if let (Some(sum), Some(quantity)) = (&mut line.quantity, quantity) {
+        sum.add(&quantity);
+    }
+}

@@ -1,0 +1,389 @@
+//! A checked tariff: its lines by name, with dates as times and words as sets. Bills nothing.
+
+use std::collections::BTreeSet;
+
+use chrono::TimeDelta;
+use domain::{CalendarUnit, Decimal, Exact, LocalDate, MemberError, TimeRange, Timestamp, Zone};
+
+use crate::prices::{PriceSeries, PriceSource};
+use crate::written::{
+    MAX_LINES, Per, Rounding, TariffMeter, WrittenLine, WrittenTariff, WrittenTier, WrittenZone,
+};
+use crate::zones::{DayList, Days, Hours, LocalMoment, Months, PriceZone, WEEKDAYS, quarter_of};
+
+/// The largest number of meters of a tariff.
+const MAX_METERS: usize = 8;
+/// The largest number of zones or tiers of a line.
+const MAX_ZONES: usize = 24;
+/// Currencies without decimals; all others have two.
+const WHOLE_CURRENCIES: [&str; 2] = ["JPY", "KRW"];
+
+/// A tariff that can be billed.
+#[derive(Debug, Clone)]
+pub struct Tariff {
+    /// The time zone of its dates and hours.
+    pub zone: Zone,
+    /// The meters whose energy is billed.
+    pub meters: Vec<TariffMeter>,
+    /// Whether sums that are due are rounded towards zero.
+    pub(crate) is_rounded_down: bool,
+    /// The decimals of the currency.
+    pub(crate) decimals: u8,
+    pub(crate) day_begins: TimeDelta,
+    pub(crate) day_lists: Vec<DayList>,
+    /// The lines, in the order of the bill.
+    pub(crate) lines: Vec<NamedLine>,
+}
+
+/// The lines of one name, the newest `from` first.
+#[derive(Debug, Clone)]
+pub(crate) struct NamedLine {
+    pub(crate) name: String,
+    pub(crate) per: Per,
+    pub(crate) versions: Vec<TariffLine>,
+}
+
+/// A line of a tariff.
+#[derive(Debug, Clone)]
+pub struct TariffLine {
+    /// When the line holds.
+    pub(crate) range: TimeRange,
+    /// How the price is found.
+    pub(crate) pricing: Pricing,
+    /// Whether the sum of a month is rounded down before it is added to what is due.
+    pub(crate) is_rounded_down: bool,
+}
+
+/// How the price of a line is found.
+#[derive(Debug, Clone)]
+pub enum Pricing {
+    /// One price, or a percentage.
+    Flat(Exact),
+    /// A price, and prices that replace it at some times; the last zone that matches holds.
+    Zones {
+        /// The price where no zone matches.
+        price: Exact,
+        /// The zones.
+        zones: Vec<PriceZone>,
+    },
+    /// Prices by what was used since the month's begin.
+    Tiers(Vec<Tier>),
+    /// A price by time.
+    Series(PriceSeries),
+}
+
+/// The price up to an amount of a month.
+#[derive(Debug, Clone)]
+pub struct Tier {
+    /// The limits, such as 0-120.
+    pub(crate) name: String,
+    /// `None` of the last tier.
+    pub(crate) to: Option<Exact>,
+    pub(crate) price: Exact,
+}
+
+/// The part of a year in which a list has no date.
+pub(crate) struct YearWithoutDates<'a> {
+    pub(crate) list: &'a str,
+    pub(crate) year: TimeRange,
+}
+
+impl NamedLine {
+    /// The line that holds at a time. If it is the time of several lines, the newest `from` wins.
+    pub(crate) fn at(&self, at: Timestamp) -> Option<&TariffLine> {
+        self.versions.iter().find(|line| line.range.contains(at))
+    }
+}
+
+impl Tariff {
+    /// Checks a tariff. `home` is the time zone of a tariff without one.
+    pub fn of(written: &WrittenTariff, home: Zone) -> Result<Self, MemberError> {
+        let currency = written.currency.as_str();
+        if currency.len() != 3 || !currency.bytes().all(|letter| letter.is_ascii_uppercase()) {
+            return Err(MemberError::of("currency", "is no code of ISO 4217, such as EUR"));
+        }
+
+        let zone = match &written.tz {
+            Some(name) => name.parse().map_err(|why| MemberError::of("tz", why))?,
+            None => home,
+        };
+        let begin = written.day_begins.as_deref().unwrap_or("00:00");
+        let begin = quarter_of(begin).filter(|quarter| *quarter < 96);
+        let begin = begin.ok_or_else(|| {
+            MemberError::of("day_begins", "is no time in quarters of an hour, such as 06:00")
+        })?;
+
+        check_meters(&written.meters)?;
+        let day_lists = day_lists(written)?;
+        let mut tariff = Self {
+            zone,
+            meters: written.meters.clone(),
+            is_rounded_down: written.round == Some(Rounding::Down),
+            decimals: if WHOLE_CURRENCIES.contains(&currency) { 0 } else { 2 },
+            day_begins: TimeDelta::minutes(i64::from(begin) * 15),
+            day_lists,
+            lines: Vec::new(),
+        };
+        tariff.add_lines(&written.lines)?;
+        Ok(tariff)
+    }
+
+    /// Adds the lines. A name stands where its first line stands.
+    fn add_lines(&mut self, lines: &[WrittenLine]) -> Result<(), MemberError> {
+        if !(1..=MAX_LINES).contains(&lines.len()) {
+            let why = format!("has {} lines; a tariff has 1 to {MAX_LINES}", lines.len());
+            return Err(MemberError::of("lines", why));
+        }
+
+        for (index, written) in lines.iter().enumerate() {
+            let wrong = |member: &str, why: String| {
+                MemberError::of(&format!("lines[{index}].{member}"), why)
+            };
+            let line = self.line(written).map_err(|why| wrong(&why.field, why.why))?;
+            let name = written.name.as_str();
+            let Some(named) = self.lines.iter_mut().find(|named| named.name == name) else {
+                let versions = vec![line];
+                self.lines.push(NamedLine { name: name.to_owned(), per: written.per, versions });
+                continue;
+            };
+
+            if named.per != written.per {
+                return Err(wrong("per", "differs from another line of the same name".to_owned()));
+            }
+            let is_same_from = |other: &TariffLine| other.range.from() == line.range.from();
+            if named.versions.iter().any(is_same_from) {
+                return Err(wrong("from", "is that of another line of the same name".to_owned()));
+            }
+            named.versions.push(line);
+        }
+
+        self.lines.iter_mut().for_each(NamedLine::end_versions);
+        Ok(())
+    }
+
+    fn line(&self, written: &WrittenLine) -> Result<TariffLine, MemberError> {
+        let begin = written.from.map_or(Timestamp::MIN, |date| self.zone.midnight(date));
+        let end = written.to.map_or(Timestamp::MAX, |date| self.zone.midnight(date));
+        let range =
+            TimeRange::new(begin, end).map_err(|_| MemberError::of("to", "is not after from"))?;
+        if written.round == Some(Rounding::HalfUp) {
+            return Err(MemberError::of("round", "of a line can only be down"));
+        }
+        Ok(TariffLine {
+            range,
+            pricing: self.pricing(written)?,
+            is_rounded_down: written.round.is_some(),
+        })
+    }
+
+    fn pricing(&self, written: &WrittenLine) -> Result<Pricing, MemberError> {
+        let price = written.price.as_ref().map(Exact::from);
+        let of_energy = written.per.is_of_energy();
+        let only = |member: &str, why: &str| Err(MemberError::of(member, why));
+        if written.times.is_some() && written.series.is_none() {
+            return only("times", "is for a line with a series");
+        }
+
+        match (&written.zones[..], &written.tiers[..], &written.series) {
+            ([], [], None) => match price {
+                Some(price) => Ok(Pricing::Flat(price)),
+                None => only("price", "is missing, or zones, tiers or a series"),
+            },
+            (zones, [], None) if of_energy => self.zones(zones, price),
+            ([], tiers, None) if written.per == Per::Used && price.is_none() => self::tiers(tiers),
+            ([], [], Some(series)) if of_energy => Ok(Pricing::Series(PriceSeries {
+                source: PriceSource {
+                    device: series.device.clone(),
+                    metric: series.metric.clone(),
+                },
+                slot: series.slot,
+                holds: series.holds.unwrap_or(series.slot),
+                times: written.times.as_ref().map_or_else(|| Exact::from(1_i64), Exact::from),
+                adder: price.unwrap_or_else(Exact::zero),
+            })),
+            ([], [], Some(_)) => only("series", "is for lines per used or sold"),
+            ([], _, None) => only("tiers", "are for lines per used, without price"),
+            (_, [], None) => only("zones", "are for lines per used or sold"),
+            _ => only("price", "is found in one way: zones, tiers or a series"),
+        }
+    }
+
+    fn zones(&self, written: &[WrittenZone], price: Option<Exact>) -> Result<Pricing, MemberError> {
+        let price = price.ok_or_else(|| {
+            MemberError::of("price", "is missing; it holds where no zone matches")
+        })?;
+        if written.len() > MAX_ZONES {
+            return Err(MemberError::of("zones", format!("are more than {MAX_ZONES}")));
+        }
+
+        let mut zones = Vec::new();
+        for (index, zone) in written.iter().enumerate() {
+            let wrong = |member: &str, why: String| {
+                MemberError::of(&format!("zones[{index}].{member}"), why)
+            };
+            let months = zone.months.as_deref().map(Months::parse).transpose();
+            let days = zone.days.as_deref().map(|text| Days::parse(text, &self.day_lists));
+            let hours = zone.hours.as_deref().map(Hours::parse).transpose();
+            zones.push(PriceZone {
+                name: zone.name.as_str().to_owned(),
+                price: Exact::from(&zone.price),
+                months: months.map_err(|why| wrong("months", why))?.unwrap_or(Months::ALL),
+                days: days.transpose().map_err(|why| wrong("days", why))?.unwrap_or(Days::ALL),
+                hours: hours.map_err(|why| wrong("hours", why))?.unwrap_or(Hours::ALL),
+            });
+        }
+        Ok(Pricing::Zones { price, zones })
+    }
+
+    /// What zones see of a time.
+    pub(crate) fn moment(&self, at: Timestamp) -> LocalMoment {
+        let clock = self.zone.clock(at);
+        LocalMoment::of(clock, clock - self.day_begins)
+    }
+
+    /// The lines that hold anywhere in a range.
+    fn lines_in(&self, range: TimeRange) -> impl Iterator<Item = &TariffLine> {
+        let all = self.lines.iter().flat_map(|named| &named.versions);
+        all.filter(move |line| line.range.intersection(range).is_some())
+    }
+
+    /// Whether a bill of the range needs quarters of an hour; else local days of the home do.
+    pub fn needs_quarters(&self, range: TimeRange, home: Zone) -> bool {
+        let is_finer = |line: &TariffLine| match &line.pricing {
+            Pricing::Flat(_) | Pricing::Tiers(_) => false,
+            Pricing::Zones { zones, .. } => {
+                let has_hours = zones.iter().any(|zone| zone.hours != Hours::ALL);
+                has_hours || self.day_begins != TimeDelta::zero()
+            }
+            Pricing::Series(_) => true,
+        };
+        self.zone != home || self.lines_in(range).any(is_finer)
+    }
+
+    /// Whether a price changes within an hour, so that energy of whole hours is spread too far.
+    pub(crate) fn changes_within_hours(&self, line: &TariffLine) -> bool {
+        match &line.pricing {
+            Pricing::Flat(_) | Pricing::Tiers(_) => false,
+            Pricing::Zones { zones, .. } => {
+                let begin = self.day_begins.num_minutes() % 60 != 0;
+                begin || zones.iter().any(|zone| zone.hours.change_within_hours())
+            }
+            Pricing::Series(series) => series.slot < crate::written::PriceSlot::Hour,
+        }
+    }
+
+    /// Whether tiers count what was used since a month's begin, anywhere in a range.
+    pub fn has_tiers(&self, range: TimeRange) -> bool {
+        self.lines_in(range).any(|line| matches!(line.pricing, Pricing::Tiers(_)))
+    }
+
+    /// The series whose prices a range needs.
+    pub fn sources(&self, range: TimeRange) -> BTreeSet<&PriceSource> {
+        let source = |line| match line {
+            &TariffLine { pricing: Pricing::Series(ref series), .. } => Some(&series.source),
+            _ => None,
+        };
+        self.lines_in(range).filter_map(source).collect()
+    }
+
+    /// The years of a range in which a list that the line's zones use has no date.
+    pub(crate) fn years_without_dates(
+        &self,
+        line: &TariffLine,
+        range: TimeRange,
+    ) -> Vec<YearWithoutDates<'_>> {
+        let Pricing::Zones { zones, .. } = &line.pricing else { return Vec::new() };
+        let used: BTreeSet<usize> =
+            zones.iter().flat_map(|zone| zone.days.lists.iter().copied()).collect();
+
+        let mut found = Vec::new();
+        for list in used.into_iter().map(|list| &self.day_lists[list]) {
+            for year in CalendarUnit::Year.buckets(range, self.zone) {
+                let is_of_year = |date: &LocalDate| year.contains(self.zone.midnight(*date));
+                if !list.dates.iter().any(is_of_year) {
+                    let year = year.intersection(range).expect("it touches the range");
+                    found.push(YearWithoutDates { list: &list.name, year });
+                }
+            }
+        }
+        found
+    }
+
+    /// The number of steps times lines, as a measure of a bill's time.
+    pub const fn work(&self, steps: usize) -> usize {
+        steps * self.lines.len()
+    }
+}
+
+impl NamedLine {
+    /// Sorts the versions by `from`, the newest first. A version without `to` ends where the next begins.
+    fn end_versions(&mut self) {
+        self.versions.sort_by_key(|line| std::cmp::Reverse(line.range.from()));
+        for place in 1..self.versions.len() {
+            let next = self.versions[place - 1].range.from();
+            let line = &mut self.versions[place];
+            if line.range.to() == Timestamp::MAX {
+                line.range = TimeRange::new(line.range.from(), next).expect("sorted by from");
+            }
+        }
+    }
+}
+
+fn check_meters(meters: &[TariffMeter]) -> Result<(), MemberError> {
+    if meters.len() > MAX_METERS {
+        return Err(MemberError::of("meters", format!("are more than {MAX_METERS}")));
+    }
+    for (index, meter) in meters.iter().enumerate() {
+        let wrong = |member: &str, why: &str| {
+            Err(MemberError::of(&format!("meters[{index}].{member}"), why))
+        };
+        let is_same = |other: &TariffMeter| {
+            other.device == meter.device && (other.metric == meter.metric || other.metric.is_none())
+        };
+        if meters[..index].iter().any(is_same) {
+            return wrong("device", "is in the list already");
+        }
+        if meter.metric.is_none() && meter.sold {
+            return wrong("sold", "is for a meter with metric; without it, both directions count");
+        }
+    }
+    Ok(())
+}
+
+fn day_lists(written: &WrittenTariff) -> Result<Vec<DayList>, MemberError> {
+    let mut lists = Vec::new();
+    for (name, dates) in &written.days {
+        let is_word = WEEKDAYS.contains(&name.as_str()) || name.trim() != name;
+        if is_word || name.is_empty() || name.contains([',', '-']) {
+            let why = "has a name that is a weekday, or has a comma, a hyphen or blanks";
+            return Err(MemberError::of(&format!("days.{name}"), why));
+        }
+        let dates: BTreeSet<LocalDate> = dates.iter().copied().collect();
+        lists.push(DayList { name: name.clone(), dates: dates.into_iter().collect() });
+    }
+    Ok(lists)
+}
+
+fn tiers(written: &[WrittenTier]) -> Result<Pricing, MemberError> {
+    let wrong = |why: &str| Err(MemberError::of("tiers", why));
+    let (mut tiers, mut begin) = (Vec::new(), "0");
+    for tier in written {
+        let end = tier.to.as_ref().map_or("", Decimal::as_str);
+        let (name, to) = (format!("{begin}-{end}"), tier.to.as_ref().map(Exact::from));
+        tiers.push(Tier { name, to, price: Exact::from(&tier.price) });
+        begin = end;
+    }
+
+    let Some((last, bounded)) = tiers.split_last() else { return wrong("are missing") };
+    let limits: Option<Vec<&Exact>> = bounded.iter().map(|tier| tier.to.as_ref()).collect();
+    let rises = |limits: &Vec<&Exact>| {
+        limits.iter().all(|limit| limit.is_positive())
+            && limits.windows(2).all(|two| two[0] < two[1])
+    };
+    if tiers.len() > MAX_ZONES || last.to.is_some() || !limits.as_ref().is_some_and(rises) {
+        return wrong(
+            "do not rise: each has a larger to than the one before, and the last has none",
+        );
+    }
+    Ok(Pricing::Tiers(tiers))
+}

@@ -1,0 +1,3 @@
+//! Bills of published sheets, and what holds of every bill.
+
+mod sheets;

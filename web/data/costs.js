@@ -1,0 +1,84 @@
+// What energy cost in a range, by the tariffs that have meters. Draws nothing, and asks nothing for a shared link.
+
+import { money, monthStart, zone } from "../words/format.js";
+import { Failure, get } from "./api.js";
+import { BARS, ends } from "./consumption.js";
+import { memory } from "./memory.js";
+import { isShared } from "./shared.js";
+
+/** @typedef {{name: string, price: number, months?: string, days?: string, hours?: string}} Zone */
+/** @typedef {{name: string, from?: string, to?: string, per?: string, price?: number, zones?: Zone[], tiers?: {to?: number, price: number}[], series?: {device: string, metric: string, slot: string, holds?: string}, times?: number}} Line */
+/** @typedef {{name: string, currency: string, meters?: {device: string, metric?: string}[], lines: Line[]} & Record<string, any>} Tariff */
+/** @typedef {Tariff & {id: string, version: number, edited: string}} SavedTariff */
+/** @typedef {{name: string, zone?: string, per: string, quantity?: number, amount: number}} BillLine */
+/** @typedef {{tariff: string, name: string, currency: string, unit: string, used: number | null, amount: number, due?: string, lines: BillLine[]}} Bill */
+/** @typedef {{timestamp: string, tariff: string, used: number | null, amount: number, incomplete?: boolean}} CostRow */
+/** @typedef {{what: string, tariff: string, line?: string, name?: string, from: string, to: string, kwh?: number}} Missing */
+/** @typedef {{data: CostRow[], bills: Bill[], incomplete: Missing[], incomplete_count: number, rollups_lack?: Record<string, any>}} Cost */
+/** @typedef {{amount: number, currency: string, isIncomplete: boolean}} Sum */
+
+/** How long the tariffs are used, in milliseconds; an edit here forgets them. */
+const TARIFFS_AGE = 60_000;
+const known = memory();
+
+/** All tariffs; none for a link for others, and for a token that may not read them. @returns {Promise<SavedTariff[]>} */
+export function tariffs() {
+  if (isShared()) return Promise.resolve([]);
+  return known("tariffs", TARIFFS_AGE, () => get("tariffs").then(
+    ({ data }) => data,
+    (error) => {
+      if (error instanceof Failure && [403, 404].includes(error.status)) return [];
+      throw error;
+    },
+  ));
+}
+
+/** Forgets the tariffs, after an edit. */
+export function forgetTariffs() {
+  known.forget();
+}
+
+/** Tells whether a tariff bills meters of its own; any other is an offer. @param {Tariff} tariff */
+export function isOwn({ meters = [] }) {
+  return meters.length > 0;
+}
+
+/**
+ * What a range cost, in rows as long as its bars; null without a tariff that has meters.
+ * @param {import("./range.js").Range} range
+ * @returns {Promise<Cost | null>}
+ */
+export async function costOf({ span, from, to }) {
+  if (!(await tariffs()).some(isOwn)) return null;
+  return get("cost", { ...ends(from, to), every: BARS[span].bar });
+}
+
+/** The days of this month, and yesterday. @returns {Promise<Cost | null>} */
+export async function costOfDays() {
+  const yesterday = new Date();
+  yesterday.setDate(yesterday.getDate() - 1);
+  const from = new Date(Math.min(monthStart(0).getTime(), yesterday.setHours(0, 0, 0, 0)));
+  return (await tariffs()).some(isOwn) ? get("cost", { ...ends(from, new Date()), every: "1d", tz: zone }) : null;
+}
+
+/**
+ * The money of the rows from one time to another, by all bills of kWh in the currency of the first; null without any.
+ * @param {Cost | null} cost
+ * @param {Date | number} [from]
+ * @param {Date | number} [to]
+ * @returns {Sum | null}
+ */
+export function sumOf(cost, from = -Infinity, to = Infinity) {
+  const bills = (cost?.bills ?? []).filter(({ unit }) => unit === "kWh");
+  const { currency } = bills[0] ?? {};
+  if (!cost || !currency) return null;
+  const ids = bills.filter((bill) => bill.currency === currency).map(({ tariff }) => tariff);
+  const isIn = (/** @type {number} */ at) => at >= Number(from) && at < Number(to);
+  const rows = cost.data.filter(({ tariff, timestamp }) => ids.includes(tariff) && isIn(new Date(timestamp).getTime()));
+  return { amount: rows.reduce((sum, row) => sum + row.amount, 0), currency, isIncomplete: rows.some((row) => row.incomplete) };
+}
+
+/** Money as it is shown; what is incomplete has a dot. @param {Sum} sum */
+export function shownSum({ amount, currency, isIncomplete }) {
+  return `${money(amount, currency)}${isIncomplete ? " •" : ""}`;
+}
