@@ -23,11 +23,12 @@ use series::{MAX_DEVICES, RollupStateCache, SeriesError};
 use table::given::{self, invocation};
 use table::memory_db::{MemoryDb, on};
 use table::{
-    Action, Deadline, DeleteAlertStates as _, EditAlertRules as _, EditRegistry as _, Expected,
-    FinishRechecks as _, Invocation, KeepRollupState as _, ListDevices as _, MAX_CACHED_ENTRIES,
-    NoteRunning as _, PutReadings as _, QueueDepth, ReadAlertRules as _, ReadAlertStates as _,
-    ReadRechecks as _, ReadRollupState as _, Recheck, Rechecked, RunningNote, Session, StoreError,
-    StoredRule, Target, ToldMessage, UpdateOutcome,
+    Action, Deadline, DeleteAlertStates as _, DeleteReadings as _, EditAlertRules as _,
+    EditRegistry as _, Expected, FinishRechecks as _, Invocation, KeepRollupState as _,
+    ListDevices as _, MAX_CACHED_ENTRIES, NoteRunning as _, PutReadings as _, QueueDepth,
+    ReadAlertRules as _, ReadAlertStates as _, ReadRechecks as _, ReadRollupState as _, ReadingKey,
+    Recheck, Rechecked, RunningNote, Session, StoreError, StoredRule, Target, ToldMessage,
+    UpdateOutcome,
 };
 
 /// The schedules of each test.
@@ -1482,6 +1483,57 @@ async fn a_reset_in_a_quarter_that_waits_in_the_queue_is_told_once_and_when_it_w
 
     world.seal_unjudged(quarter(15), at(50)).await;
     world.seal(quarter(30), at(56)).await;
+    assert_eq!(world.since(), [at(20)]);
+}
+
+/// A late or deleted reading moves the end of the step.
+#[tokio::test]
+async fn a_reset_whose_end_moves_is_told_once() {
+    let rule = json!({"name": "Reset", "device": "d1", "metric": "cumulative_kwh_p", "counter": ["reset"]});
+    let world = World::new(rule, &[meter(1, 0, "10")]).await;
+    let put = async |minute, value| world.put(&[meter(1, minute, value)]).await;
+    for (minute, value) in [(5, "10.1"), (10, "10.2"), (20, "0.3"), (25, "0.4"), (35, "0.5")] {
+        put(minute, value).await;
+    }
+    let quarter = |start| QuarterHour::of(at(start));
+    world.seal(quarter(0), at(26)).await;
+    let seal = async |now| {
+        for start in [0, 15] {
+            world.seal_groups(&(0..SWEEP_GROUPS).collect(), quarter(start), at(now)).await;
+        }
+        let rules = world.rules(at(now)).await;
+        assert!(world.recheck(&rules, given::device("d1").into(), at(now)).await.is_done());
+        world.since()
+    };
+    assert_eq!(seal(41).await, [at(20)]);
+
+    put(18, "0.2").await;
+    put(12, "0.1").await;
+    assert_eq!(seal(43).await, [at(20)], "it was at 12");
+
+    let earlier = ReadingKey { at: at(12), device: given::device("d1") };
+    world.store.delete_readings(&[earlier], &invocation()).await;
+    assert_eq!(seal(45).await, [at(20)], "it was at 18");
+
+    put(7, "0.1").await;
+    assert_eq!(seal(47).await, [at(20), at(7)], "another one before");
+}
+
+/// Until the rollup of its quarter follows, nobody finds the step that the rollup has.
+#[tokio::test]
+async fn a_reset_that_is_told_and_deleted_is_not_told_again() {
+    let rule = json!({"name": "Reset", "device": "d1", "metric": "cumulative_kwh_p", "counter": ["reset"]});
+    let world = World::new(rule, &[meter(1, 0, "100")]).await;
+    for (minute, value) in [(10, "100.1"), (16, "100.2"), (20, "0.1"), (25, "100.3")] {
+        world.put(&[meter(1, minute, value)]).await;
+    }
+    world.seal_up_to(at(30), at(41)).await;
+    assert_eq!(world.since(), [at(20)]);
+
+    let wrong = ReadingKey { at: at(20), device: given::device("d1") };
+    world.store.delete_readings(&[wrong], &invocation()).await;
+    let rules = world.rules(at(42)).await;
+    assert!(world.recheck(&rules, given::device("d1").into(), at(42)).await.is_done());
     assert_eq!(world.since(), [at(20)]);
 }
 
