@@ -535,6 +535,30 @@ async fn a_limit_that_is_made_shorter_holds_from_then_on() {
     assert_eq!(world.times_told(), [at(6)]);
 }
 
+/// A device sends twice in six days, then every ten minutes, and after eight more days nothing.
+#[tokio::test]
+async fn a_device_that_began_to_send_often_is_silent_by_its_new_limit() {
+    const DAY: i64 = 24 * 60;
+    let (often, end) = (6 * DAY, 14 * DAY);
+    let rule = json!({"name": "Gone", "device": "d1", "silent_for": "usual"});
+    let world = World::new(rule, &[sensor(1, 0)]).await;
+    let readings: Vec<_> = (often..=end).step_by(10).map(|minute| sensor(1, minute)).collect();
+    world.put(&readings).await;
+
+    let mut quarter = QuarterHour::of(at(0));
+    for now in (often..end).step_by(6 * 60) {
+        while quarter.end() <= at(now - 15) {
+            world.seal_unjudged(quarter, at(now)).await;
+            quarter = quarter.next();
+        }
+        world.judge_silence(now).await;
+    }
+    for now in end..end + 2 * 60 {
+        world.judge_silence(now).await;
+    }
+    assert_eq!(world.times_told(), [at(end + 40)], "four intervals");
+}
+
 /// Its first version has the number of the deleted rule's.
 #[tokio::test]
 async fn a_rule_that_was_deleted_and_made_again_within_a_minute_finds_silence_by_its_own_limit() {
