@@ -1561,6 +1561,33 @@ async fn a_reset_that_is_told_and_deleted_is_not_told_again() {
     assert_eq!(world.since(), [at(20)]);
 }
 
+/// A person ends a pause, and an instance judges a breach that does not know it yet.
+#[tokio::test]
+async fn an_alert_that_an_ended_pause_held_back_is_told_within_minutes() {
+    let paused = |version, until| {
+        let members = json!({"name": "Leak", "device": "d1", "metric": "temperature", "above": 30});
+        let mut rule = stored(version, members, at(-10));
+        rule.definition.paused_until = until;
+        rule
+    };
+    let world =
+        World::new(json!({"name": "Any", "device": "d2", "silent_for": "7d"}), &[sensor(1, 0)])
+            .await;
+    world.save(paused(2, Some(at(120)))).await;
+    world.rules(at(20)).await;
+
+    world.save(paused(3, None)).await;
+    let hot = [warm(1, 20, "40")];
+    world.put(&hot).await;
+    world.batch(&hot, at(20).saturating_add(TimeDelta::seconds(40))).await;
+    assert!(world.told().is_empty());
+
+    for now in 21..24 {
+        world.due(at(now)).await;
+    }
+    assert_eq!(world.times_told(), [at(23)]);
+}
+
 /// The sum of a room's powers is that of its series: what a meter measures too counts while the meter is elsewhere.
 #[tokio::test]
 async fn a_sum_of_a_room_has_nothing_twice() {
