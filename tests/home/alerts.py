@@ -160,7 +160,7 @@ def check(house, receivers, episodes):
     deadline = time.monotonic() + REST
     while time.monotonic() < deadline and (lacks(good.messages(), episodes) or not has_last(bad.messages(), episodes)):
         time.sleep(2)
-    history = house.ask("GET", "/alerts/freezer/history")["data"]
+    history = house.ask("GET", "/alerts/freezer/history?limit=1000")["data"]
     if lacking := lacks(history, episodes):
         raise Failed(f"not decided: {lacking}; decided: {shown(history)}")
     if lacking := lacks(good.messages(), episodes):

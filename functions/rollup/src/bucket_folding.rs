@@ -31,8 +31,7 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) registered: RegistryMemory,
     /// Whether this process has seen the state of the rollups.
     pub(crate) has_state: AtomicBool,
-    /// For each device whose rollups are all folded with its newest settings, the number of these settings. An entry
-    /// stays true for ever.
+    /// For each device whose rollups are all folded with its newest settings, the number of these settings.
     pub(crate) refolded: BoundedMemory<DeviceId, u64>,
     /// When this process last stored that there is a backlog.
     pub(crate) backlog: Remembered<()>,
@@ -85,6 +84,8 @@ enum QuarterSet<'a> {
 
 /// How many devices are remembered as folded with their newest settings. Beyond this number, all are forgotten.
 const MAX_REFOLDED: usize = 500_000;
+/// How long it is remembered. Settings are numbered from 0 again if a device comes back after its tombstone has expired.
+const REFOLDED_AGE: TimeDelta = TimeDelta::days(1);
 /// How often a device is read again because a rollup was folded with newer settings.
 const MAX_READS: usize = 5;
 
@@ -97,7 +98,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             settings,
             registered: RegistryMemory::default(),
             has_state: AtomicBool::new(false),
-            refolded: BoundedMemory::new(MAX_REFOLDED, TimeDelta::MAX),
+            refolded: BoundedMemory::new(MAX_REFOLDED, REFOLDED_AGE),
             backlog: Remembered::default(),
             backlog_request: ThrottledRequest::default(),
             queue_busy: QueueBusy::default(),

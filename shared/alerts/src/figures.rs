@@ -1,6 +1,7 @@
 //! What makes one message only: the budget or the demand of a period, a step of a counter. Computes no figure.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use chrono::TimeDelta;
 use domain::{Exact, Timestamp};
@@ -24,6 +25,24 @@ pub struct Figure {
     pub value: Exact,
     /// Whether the figure is beyond the rule's limit. A step is beyond it if the rule watches steps of this kind.
     pub is_beyond: bool,
+    /// For a step, the time of the reading before it. `None` while some steps are not known.
+    pub before: Option<Timestamp>,
+}
+
+impl Figure {
+    /// A figure of a period.
+    pub const fn new(at: Timestamp, value: Exact, is_beyond: bool) -> Self {
+        Self { at, value, is_beyond, before: None }
+    }
+
+    /// The told step that became this figure. A late or deleted reading moves the end of a step, so `all` figures lack
+    /// the old end.
+    fn moved_from(&self, told: &BTreeMap<Timestamp, u64>, all: &[Self]) -> Option<Timestamp> {
+        let after = (Bound::Excluded(self.before?), Bound::Unbounded);
+        let (next, _) = told.range(after).next()?;
+        let is_gone = all.iter().all(|figure| figure.at != *next);
+        is_gone.then_some(*next)
+    }
 }
 
 /// The figures that had a message, of one rule on one subject.
@@ -79,6 +98,11 @@ impl FigureState {
             {
                 continue;
             }
+            if let Some(before) = figure.moved_from(&state.told, figures) {
+                let number = state.told.remove(&before);
+                state.told.extend(number.map(|number| (figure.at, number)));
+                continue;
+            }
             state.number = next_number(state.number, now);
             state.told.insert(figure.at, state.number);
             news.push((state.number, figure));
@@ -105,7 +129,7 @@ mod tests {
     }
 
     fn figure(hour: i64, is_beyond: bool) -> Figure {
-        Figure { at: at(hour), value: Exact::from(5_i64), is_beyond }
+        Figure::new(at(hour), Exact::from(5_i64), is_beyond)
     }
 
     /// The new state after `figures`, and the figures to tell. Message numbers continue from the state's last number,

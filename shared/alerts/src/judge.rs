@@ -335,7 +335,8 @@ fn next_repeat(
 /// When the state is judged again. `None` once it has been normal, without a message, for an hour.
 ///
 /// A process that judges batches may use rules that are a minute old, and may skip a batch that a newer rule would
-/// judge. So a state is judged once more when every process knows the rule.
+/// judge. So a state is judged once more when every process knows the rule. An alert that a pause holds back is judged
+/// again soon, because a person may have ended the pause.
 fn due(
     rule: &Rule,
     state: &EpisodeState,
@@ -354,10 +355,13 @@ fn due(
         return None;
     }
 
+    let pause = rule.paused_until.filter(|until| *until > now);
+    let is_held_back = state.is_firing() != state.told.is_firing;
     let next = [
         state.fold.due(rule, silence).filter(|at| *at > now),
         next_repeat(rule, &state.told, state.acknowledged.is_some(), now).filter(|at| *at > now),
-        rule.paused_until.filter(|until| *until > now),
+        pause,
+        pause.filter(|_| is_held_back).map(|_| now.saturating_add(MAX_UNKNOWN)),
         ahead.first().map(|reading| reading.at.saturating_add(-MAX_AHEAD)),
         Some(is_known).filter(|at| *at > now),
     ];

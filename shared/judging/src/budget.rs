@@ -43,7 +43,7 @@ impl<S: Store> JudgingSession<'_, S> {
             let rows = self.energy(device, &grid, horizon, level).await?;
             if let Some(used) = rows.and_then(|rows| rows.bought(0)) {
                 let is_beyond = used > Exact::from(budget.kwh);
-                figures.push(Figure { at: period.from(), value: used, is_beyond });
+                figures.push(Figure::new(period.from(), used, is_beyond));
             }
         }
         Ok(figures)

@@ -41,7 +41,10 @@ impl<S: Store> JudgingSession<'_, S> {
         let is_known = |step: &CounterStep| {
             step.timestamp <= latest && unfolded.is_none_or(|start| step.timestamp < start)
         };
-        Ok(found.into_iter().filter(is_known).map(figure).collect())
+        // A step without readings is of a quarter whose rollup does not follow yet: a reading was corrected or deleted.
+        let has_readings = |step: &CounterStep| step.until.is_none();
+        let steps = found.into_iter().filter(|step| is_known(step) && has_readings(step));
+        Ok(steps.map(|step| figure(step, unfolded.is_none())).collect())
     }
 
     /// The start of the first quarter of a range that has readings but no rollup, although rollups are complete up to
@@ -84,9 +87,11 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 }
 
-fn figure(step: CounterStep) -> Figure {
+/// The figure of a step. `are_all_known` says that no other step of the last day is left out.
+fn figure(step: CounterStep, are_all_known: bool) -> Figure {
+    let before = step.from.map(|value| value.timestamp).filter(|_| are_all_known);
     let value = step.size.unwrap_or_else(Exact::zero);
-    Figure { at: step.timestamp, value, is_beyond: true }
+    Figure { before, ..Figure::new(step.timestamp, value, true) }
 }
 
 /// The flags of the steps that a rule watches.

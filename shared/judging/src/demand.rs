@@ -34,7 +34,7 @@ impl<S: Store> JudgingSession<'_, S> {
         };
         let limit = limit_of(limit, highest.as_ref());
         let is_beyond = limit.is_some_and(|limit| projection.least > limit);
-        Ok(vec![Figure { at: range.from(), value: projection.least, is_beyond }])
+        Ok(vec![Figure::new(range.from(), projection.least, is_beyond)])
     }
 
     /// What was measured in the current period, from its readings. The last minutes are measured by power where

@@ -14,6 +14,9 @@ use crate::report::JudgingReport;
 use crate::result::{JudgementResult, NotJudged};
 use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
+/// The longest time for which a task rests. A silence limit is learned anew every few hours, and may become shorter.
+const MAX_REST: TimeDelta = TimeDelta::hours(1);
+
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges the rules about silence, and the rules that fire without data, on each device that could be silent by
     /// now. Tasks for which there is no time are left to the next call. Without the list of devices, only rules that
@@ -49,7 +52,7 @@ impl<S: Store> JudgingSession<'_, S> {
     ) -> Result<Option<JudgementResult>, NotJudged> {
         let silent_from = self.silent_from(on_subject).await?;
         let (next, result) = if silent_from > self.table.now {
-            (silent_from, None)
+            (silent_from.min(self.table.now.saturating_add(MAX_REST)), None)
         } else {
             let result = self.judge(on_subject).await?;
             (self.table.now.saturating_add(MAX_UNJUDGED), Some(result))

@@ -23,11 +23,12 @@ use series::{MAX_DEVICES, RollupStateCache, SeriesError};
 use table::given::{self, invocation};
 use table::memory_db::{MemoryDb, on};
 use table::{
-    Action, Deadline, DeleteAlertStates as _, EditAlertRules as _, EditRegistry as _, Expected,
-    FinishRechecks as _, Invocation, KeepRollupState as _, ListDevices as _, MAX_CACHED_ENTRIES,
-    NoteRunning as _, PutReadings as _, QueueDepth, ReadAlertRules as _, ReadAlertStates as _,
-    ReadRechecks as _, ReadRollupState as _, Recheck, Rechecked, RunningNote, Session, StoreError,
-    StoredRule, Target, ToldMessage, UpdateOutcome,
+    Action, Deadline, DeleteAlertStates as _, DeleteReadings as _, EditAlertRules as _,
+    EditRegistry as _, Expected, FinishRechecks as _, Invocation, KeepRollupState as _,
+    ListDevices as _, MAX_CACHED_ENTRIES, NoteRunning as _, PutReadings as _, QueueDepth,
+    ReadAlertRules as _, ReadAlertStates as _, ReadRechecks as _, ReadRollupState as _, ReadingKey,
+    Recheck, Rechecked, RunningNote, Session, StoreError, StoredRule, Target, ToldMessage,
+    UpdateOutcome,
 };
 
 /// The schedules of each test.
@@ -532,6 +533,30 @@ async fn a_limit_that_is_made_shorter_holds_from_then_on() {
         world.judge_silence(now).await;
     }
     assert_eq!(world.times_told(), [at(6)]);
+}
+
+/// A device sends twice in six days, then every ten minutes, and after eight more days nothing.
+#[tokio::test]
+async fn a_device_that_began_to_send_often_is_silent_by_its_new_limit() {
+    const DAY: i64 = 24 * 60;
+    let (often, end) = (6 * DAY, 14 * DAY);
+    let rule = json!({"name": "Gone", "device": "d1", "silent_for": "usual"});
+    let world = World::new(rule, &[sensor(1, 0)]).await;
+    let readings: Vec<_> = (often..=end).step_by(10).map(|minute| sensor(1, minute)).collect();
+    world.put(&readings).await;
+
+    let mut quarter = QuarterHour::of(at(0));
+    for now in (often..end).step_by(6 * 60) {
+        while quarter.end() <= at(now - 15) {
+            world.seal_unjudged(quarter, at(now)).await;
+            quarter = quarter.next();
+        }
+        world.judge_silence(now).await;
+    }
+    for now in end..end + 2 * 60 {
+        world.judge_silence(now).await;
+    }
+    assert_eq!(world.times_told(), [at(end + 40)], "four intervals");
 }
 
 /// Its first version has the number of the deleted rule's.
@@ -1483,6 +1508,84 @@ async fn a_reset_in_a_quarter_that_waits_in_the_queue_is_told_once_and_when_it_w
     world.seal_unjudged(quarter(15), at(50)).await;
     world.seal(quarter(30), at(56)).await;
     assert_eq!(world.since(), [at(20)]);
+}
+
+/// A late or deleted reading moves the end of the step.
+#[tokio::test]
+async fn a_reset_whose_end_moves_is_told_once() {
+    let rule = json!({"name": "Reset", "device": "d1", "metric": "cumulative_kwh_p", "counter": ["reset"]});
+    let world = World::new(rule, &[meter(1, 0, "10")]).await;
+    let put = async |minute, value| world.put(&[meter(1, minute, value)]).await;
+    for (minute, value) in [(5, "10.1"), (10, "10.2"), (20, "0.3"), (25, "0.4"), (35, "0.5")] {
+        put(minute, value).await;
+    }
+    let quarter = |start| QuarterHour::of(at(start));
+    world.seal(quarter(0), at(26)).await;
+    let seal = async |now| {
+        for start in [0, 15] {
+            world.seal_groups(&(0..SWEEP_GROUPS).collect(), quarter(start), at(now)).await;
+        }
+        let rules = world.rules(at(now)).await;
+        assert!(world.recheck(&rules, given::device("d1").into(), at(now)).await.is_done());
+        world.since()
+    };
+    assert_eq!(seal(41).await, [at(20)]);
+
+    put(18, "0.2").await;
+    put(12, "0.1").await;
+    assert_eq!(seal(43).await, [at(20)], "it was at 12");
+
+    let earlier = ReadingKey { at: at(12), device: given::device("d1") };
+    world.store.delete_readings(&[earlier], &invocation()).await;
+    assert_eq!(seal(45).await, [at(20)], "it was at 18");
+
+    put(7, "0.1").await;
+    assert_eq!(seal(47).await, [at(20), at(7)], "another one before");
+}
+
+/// Until the rollup of its quarter follows, nobody finds the step that the rollup has.
+#[tokio::test]
+async fn a_reset_that_is_told_and_deleted_is_not_told_again() {
+    let rule = json!({"name": "Reset", "device": "d1", "metric": "cumulative_kwh_p", "counter": ["reset"]});
+    let world = World::new(rule, &[meter(1, 0, "100")]).await;
+    for (minute, value) in [(10, "100.1"), (16, "100.2"), (20, "0.1"), (25, "100.3")] {
+        world.put(&[meter(1, minute, value)]).await;
+    }
+    world.seal_up_to(at(30), at(41)).await;
+    assert_eq!(world.since(), [at(20)]);
+
+    let wrong = ReadingKey { at: at(20), device: given::device("d1") };
+    world.store.delete_readings(&[wrong], &invocation()).await;
+    let rules = world.rules(at(42)).await;
+    assert!(world.recheck(&rules, given::device("d1").into(), at(42)).await.is_done());
+    assert_eq!(world.since(), [at(20)]);
+}
+
+/// A person ends a pause, and an instance judges a breach that does not know it yet.
+#[tokio::test]
+async fn an_alert_that_an_ended_pause_held_back_is_told_within_minutes() {
+    let paused = |version, until| {
+        let members = json!({"name": "Leak", "device": "d1", "metric": "temperature", "above": 30});
+        let mut rule = stored(version, members, at(-10));
+        rule.definition.paused_until = until;
+        rule
+    };
+    let world =
+        World::new(json!({"name": "Any", "device": "d2", "silent_for": "7d"}), &[sensor(1, 0)])
+            .await;
+    world.save(paused(2, Some(at(120)))).await;
+    world.rules(at(20)).await;
+
+    world.save(paused(3, None)).await;
+    let hot = [warm(1, 20, "40")];
+    world.put(&hot).await;
+    world.batch(&hot, at(20).saturating_add(TimeDelta::seconds(40))).await;
+    assert!(world.told().is_empty());
+
+    for now in 21..24 {
+        world.due(at(now)).await;
+    }
+    assert_eq!(world.times_told(), [at(23)]);
 }
 
 /// The sum of a room's powers is that of its series: what a meter measures too counts while the meter is elsewhere.

@@ -9,8 +9,8 @@ use table::given::damage_rollup_state;
 use table::keys::{ALERT_RECHECKS, ALERT_RULES, DEVICES, Key, LATE, STATE};
 use table::memory_db::on;
 use table::{
-    Action, Backlog, EditAlertRules as _, KeepRollupState as _, QueueDepth, ReadRechecks as _,
-    ReadRefold as _, StoreError, Target,
+    Action, Backlog, EditAlertRules as _, ItemKey, KeepRollupState as _, QueueDepth,
+    ReadRechecks as _, ReadRefold as _, RemoveBelongings as _, StoreError, Target,
 };
 
 use super::*;
@@ -443,6 +443,33 @@ async fn new_settings_fold_again_what_they_concern() {
     bench.minutes(106, 135).await;
     assert_eq!(bench.quarter("d", 0).map(|it| it.settings), Some(1));
     assert_eq!(bench.quarter("d", 16).map(|it| it.settings), Some(2));
+}
+
+/// Its settings are numbered from 0 again.
+#[tokio::test]
+async fn settings_of_a_device_that_comes_back_after_its_tombstone_fold_again() {
+    let bench = Bench::new().await;
+    bench.write("d", 0, "1").await;
+    bench.minutes(1, 31).await;
+    bench.set_max_w("d", "7").await;
+    bench.set_max_w("d", "8").await;
+    bench.minutes(32, 63).await;
+    assert_eq!(bench.quarter("d", 0).map(|it| it.settings), Some(2));
+
+    let (id, back) = (device("d"), 8 * 24 * 60);
+    let found = bench.store.belongings(&id, 100, &bench.invocation).await.expect("memory");
+    bench.store.remove_belongings(&found.found, &bench.invocation).await;
+    let tombstone = delete(ItemKey::new(DEVICES, "d"));
+    bench.store.write(tombstone, &bench.invocation).await.expect("memory");
+
+    bench.minutes(back, back).await;
+    given::register_devices_of(&bench.store, &[reading("d", back, "1")]).await;
+    bench.write("d", back, "1").await;
+    bench.minutes(back + 1, back + 31).await;
+    assert_eq!(bench.quarter("d", back).map(|it| it.settings), Some(0));
+    bench.set_max_w("d", "7").await;
+    bench.minutes(back + 32, back + 63).await;
+    assert_eq!(bench.quarter("d", back).map(|it| it.settings), Some(1));
 }
 
 #[tokio::test]
