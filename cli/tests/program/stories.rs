@@ -303,7 +303,9 @@ impl Stage {
             "other" => self.noted(rest) != said,
             place => {
                 let found = |said: &str| -> Option<Value> {
-                    serde_json::from_str::<Value>(said).unwrap().pointer(place).cloned()
+                    let json: Value = serde_json::from_str(said)
+                        .unwrap_or_else(|why| panic!("{action}: {why}: {said:?}"));
+                    json.pointer(place).cloned()
                 };
                 match rest.strip_prefix("= ") {
                     Some(json) => found(said) == serde_json::from_str(json).unwrap(),
