@@ -111,12 +111,12 @@ class Home:
             yield {"device_id": "spot", "room": "hall", "timestamp": text(at), "price": float(value)}
 
 
-def ask(method, path, body=None):
-    data = None if body is None else json.dumps(body).encode()
+def ask(method, path, body=None, parse_float=Fraction):
+    data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
     request = urllib.request.Request(BASE + path, data, {"content-type": "application/json"}, method=method)
     try:
         with urllib.request.urlopen(request, timeout=600) as answer:
-            return json.loads(answer.read(), parse_float=Fraction)
+            return json.loads(answer.read(), parse_float=parse_float)
     except urllib.error.HTTPError as error:
         raise SystemExit(f"{method} {path}: {error.code} {error.read().decode()}\n{body}") from error
 
