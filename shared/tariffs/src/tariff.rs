@@ -337,8 +337,10 @@ fn check_meters(meters: &[TariffMeter]) -> Result<(), MemberError> {
         let wrong = |member: &str, why: &str| {
             Err(MemberError::of(&format!("meters[{index}].{member}"), why))
         };
+        // A device without a metric counts with all that it measures.
         let is_same = |other: &TariffMeter| {
-            other.device == meter.device && (other.metric == meter.metric || other.metric.is_none())
+            let has_whole = other.metric.is_none() || meter.metric.is_none();
+            other.device == meter.device && (other.metric == meter.metric || has_whole)
         };
         if meters[..index].iter().any(is_same) {
             return wrong("device", "is in the list already");
