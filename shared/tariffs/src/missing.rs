@@ -1,11 +1,13 @@
 //! What the sums of a bill lack. Sums up nothing.
 
+use std::collections::HashMap;
+
 use domain::{Amount, TimeRange, Timestamp};
 use serde::{Serialize, Serializer};
 
 domain::words! {
     /// What is missing.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
     pub enum MissingKind {
         /// A series has no price for a time in which something was used or sold. The amount is without it.
@@ -60,20 +62,24 @@ pub(crate) fn shown<S: Serializer>(amount: &Option<Amount>, to: S) -> Result<S::
 
 /// All that a bill lacks, joined where it is the same in neighbouring time.
 #[derive(Debug, Default)]
-pub(crate) struct MissingList(Vec<Missing>);
+pub(crate) struct MissingList {
+    entries: Vec<Missing>,
+    /// For each kind, line and name, the place of its last entry.
+    last: HashMap<MissingKey, usize>,
+}
+
+/// The kind, the line and the name of what is missing.
+type MissingKey = (MissingKind, Option<String>, Option<String>);
 
 impl MissingList {
     /// Adds something, which is not earlier than what is in the list already.
     pub(crate) fn add(&mut self, missing: Missing) {
-        let joins = |last: &&mut Missing| {
-            last.what == missing.what
-                && last.line == missing.line
-                && last.name == missing.name
-                && last.to >= missing.from
+        let key = (missing.what, missing.line.clone(), missing.name.clone());
+        let last = self.last.get(&key).map(|place| &mut self.entries[*place]);
+        let Some(last) = last.filter(|last| last.to >= missing.from) else {
+            self.last.insert(key, self.entries.len());
+            return self.entries.push(missing);
         };
-        // What is missing at once is the newest of the list: one entry for each line and kind.
-        let mut newest = self.0.iter_mut().rev().take(MAX_AT_ONCE);
-        let Some(last) = newest.find(joins) else { return self.0.push(missing) };
 
         last.to = last.to.max(missing.to);
         if let (Some(sum), Some(energy)) = (&mut last.kwh, &missing.kwh) {
@@ -83,10 +89,28 @@ impl MissingList {
 
     /// The entries, in the order of their begin.
     pub(crate) fn sorted(mut self) -> Vec<Missing> {
-        self.0.sort_by_key(|missing| missing.from);
-        self.0
+        self.entries.sort_by_key(|missing| missing.from);
+        self.entries
     }
 }
 
-/// How many of the newest entries are searched for one that goes on.
-const MAX_AT_ONCE: usize = 16;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_many_lines_lack_for_some_time_is_one_entry_for_each_line() {
+        let begin = |hours: i64| Timestamp::from_millis(hours * 3_600_000).expect("a time");
+        let hour = |hours| TimeRange::new(begin(hours), begin(hours + 1)).expect("a range");
+        let mut list = MissingList::default();
+        for hours in [0, 1, 2, 5] {
+            for line in 0..40 {
+                let line = Some(format!("line {line}"));
+                list.add(Missing { line, ..Missing::of(MissingKind::Price, hour(hours)) });
+            }
+        }
+
+        let ends: Vec<Timestamp> = list.sorted().iter().map(|missing| missing.to).collect();
+        assert_eq!(ends, [[begin(3); 40], [begin(6); 40]].concat());
+    }
+}

@@ -15,6 +15,8 @@ use crate::zones::{DayList, Days, Hours, LocalMoment, Months, PriceZone, WEEKDAY
 const MAX_METERS: usize = 8;
 /// The largest number of zones or tiers of a line.
 const MAX_ZONES: usize = 24;
+/// The largest number of names of percentages. Each multiplies all that stands above it, so that digits add up.
+const MAX_PERCENTAGES: usize = 8;
 /// Currencies without decimals; all others have two.
 const WHOLE_CURRENCIES: [&str; 2] = ["JPY", "KRW"];
 
@@ -142,6 +144,13 @@ impl Tariff {
             let line = self.line(written).map_err(|why| wrong(&why.field, why.why))?;
             let name = written.name.as_str();
             let Some(named) = self.lines.iter_mut().find(|named| named.name == name) else {
+                let is_percentage = |named: &&NamedLine| named.per == Per::Percent;
+                let percentages = self.lines.iter().filter(is_percentage).count();
+                if written.per == Per::Percent && percentages == MAX_PERCENTAGES {
+                    let why = format!("is of more than {MAX_PERCENTAGES} percentages");
+                    return Err(wrong("per", why));
+                }
+
                 let versions = vec![line];
                 self.lines.push(NamedLine { name: name.to_owned(), per: written.per, versions });
                 continue;
@@ -299,8 +308,10 @@ impl Tariff {
         let mut found = Vec::new();
         for list in used.into_iter().map(|list| &self.day_lists[list]) {
             for year in CalendarUnit::Year.buckets(range, self.zone) {
-                let is_of_year = |date: &LocalDate| year.contains(self.zone.midnight(*date));
-                if !list.dates.iter().any(is_of_year) {
+                let begins_before = |at: Timestamp| {
+                    list.dates.partition_point(|date| self.zone.midnight(*date) < at)
+                };
+                if begins_before(year.from()) == begins_before(year.to()) {
                     let year = year.intersection(range).expect("it touches the range");
                     found.push(YearWithoutDates { list: &list.name, year });
                 }

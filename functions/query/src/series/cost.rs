@@ -30,6 +30,8 @@ pub(crate) use share::device_cost;
 const MAX_COMPARED: usize = 5;
 /// The largest number of days that one request reads by quarters of an hour.
 const MAX_DAYS_BY_QUARTERS: i64 = 400;
+/// The largest number of days of one request, because a bill has a step for each day.
+const MAX_DAYS: i64 = 36_600;
 /// The largest number of steps of all bills of a request, as `Tariff::work` counts them.
 const MAX_WORK: usize = 2_000_000;
 /// The largest number of rows of a request for the lines of each row.
@@ -257,10 +259,16 @@ impl<'r, S: Store> Biller<'r, S> {
         let by_quarters = group.tariffs().any(|tariff| tariff.needs_quarters(range, home));
         let finest = if by_quarters { Level::QuarterHours } else { Level::Days };
         let level = Level::of(self.request.series.unit).min(finest);
-        if level < Level::Days && range.length().num_days() > MAX_DAYS_BY_QUARTERS {
+        let (whose, max_days) = match level {
+            Level::Days => ("Bills", MAX_DAYS),
+            _ => (
+                "Bills with prices by hours, or with rows of less than a day,",
+                MAX_DAYS_BY_QUARTERS,
+            ),
+        };
+        if range.length().num_days() > max_days {
             let detail = format!(
-                "Prices by hours, or rows of less than a day, are billed for at most {MAX_DAYS_BY_QUARTERS} days at \
-                 once. Narrow from and to."
+                "{whose} are made for at most {max_days} days at once. Narrow from and to."
             );
             return Err(Problem::new(ProblemKind::Unanswerable, detail));
         }
