@@ -10,7 +10,7 @@ use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpR
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use dynamodb::DynamoStore;
-use rollups::{SKEW, newest_sealable_edge};
+use rollups::{SKEW, newest_sealable_end};
 use runtime::auth::Auth;
 use runtime::clock::{Clock as _, Deadline, Stopwatch, SystemClock};
 use runtime::dead_letters::DeadLetter;
@@ -110,7 +110,7 @@ async fn warn_of_wrong_clock(store: &DynamoStore) -> anyhow::Result<()> {
     let state = store.rollup_state(&Invocation::until(Deadline::after(TIMEOUT))).await?;
     let latest = state.and_then(|state| state.sealed.into_iter().max());
     let now = SystemClock.now();
-    if let Some(sealed) = latest.filter(|it| *it > newest_sealable_edge(now.saturating_add(SKEW))) {
+    if let Some(sealed) = latest.filter(|it| *it > newest_sealable_end(now.saturating_add(SKEW))) {
         warn(format_args!(
             "an earlier start had a clock that was ahead: rollups were noted as complete up to {sealed}, and it is {now}. \
              They are folded again as time goes on; if this clock is the wrong one, stop and set it."

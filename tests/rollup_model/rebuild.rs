@@ -1,9 +1,10 @@
-//! A rebuild of a device beside the function, as the command does it: in one transaction, or put by put. Counts nothing.
+//! A rebuild of a device beside the function, as the command does it: in one transaction, or put by put. Counts
+//! nothing.
 
 use domain::{Bucket, DeviceId, LocalDate, TimeRange, Timestamp, Zone};
 use rollups::{
     Assumed, Change, DeviceFolds, DeviceRules, Folded, Retention, SeenRooms, Snapshot,
-    newest_sealable_edge,
+    newest_sealable_end,
 };
 use table::db::{Db as _, Write, absent, is, put};
 use table::item::attribute::VERSION;
@@ -64,7 +65,7 @@ impl Rebuild {
         };
 
         let mut is_outdated = false;
-        let end = newest_sealable_edge(self.now);
+        let end = newest_sealable_end(self.now);
         for date in &self.dates {
             let day = self.day(*date);
             if let Ok(over) = TimeRange::new(day.from(), day.to().min(end)) {

@@ -10,7 +10,7 @@ use domain::{
     MetricPatch, QuarterHour, Reading, Rollup as Folded, Zone, sweep_group,
 };
 use rollup::Retention;
-use rollups::{newest_sealable_edge, part_of_day};
+use rollups::{newest_sealable_end, part_of_day};
 use table::{
     DeleteReadings as _, EditRegistry as _, FindRegistry as _, PutReadings as _, ReadingKey,
     RegisterDevices as _, RollupKey, StoredRollup,
@@ -385,7 +385,7 @@ impl World {
             let rules = self.rules(&id);
             for date in days(self.zone) {
                 let whole = self.zone.day(date).expect("a day");
-                let until = newest_sealable_edge(at(self.crew.now));
+                let until = newest_sealable_end(at(self.crew.now));
                 let Some(part) = part_of_day(whole, until) else { continue };
                 let stored = rollups.get(&RollupKey::day(id.clone(), date));
                 // A longer one, of a clock that was ahead, is not believed yet.

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, ensure};
 use chrono::TimeDelta;
 use domain::{Bucket, Device, DeviceId, LocalDate, Order, QuarterHour, TimeRange, Timestamp, Zone};
-use rollups::{Store, is_closing, newest_sealable_edge, part_of_day};
+use rollups::{Store, is_closing, newest_sealable_end, part_of_day};
 use runtime::clock::{Clock as _, SystemClock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -95,7 +95,7 @@ impl<'a, S: Table> Walk<'a, S> {
         zone: Zone,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
-        let newest = newest_sealable_edge(now);
+        let newest = newest_sealable_end(now);
         let end = QuarterHour::of(asked.last()).end().min(newest);
         let range = TimeRange::new(QuarterHour::of(asked.from()).start(), end)
             .context("the range has no 15 minutes that are over")?;

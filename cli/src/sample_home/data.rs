@@ -96,8 +96,8 @@ impl Device {
     /// Returns the bodies of `POST /readings`, NDJSON, with the readings from `from` until before `to`. They are in
     /// order of time, so that the readings of 15 minutes arrive together and are rolled up once.
     ///
-    /// The data set is shifted by whole laps, and the counter continues from lap to lap. So a reading depends only on
-    /// its timestamp, and storing it twice changes nothing.
+    /// The data set repeats for ever, and its counter goes on rising from one repetition to the next. So a reading
+    /// depends only on its timestamp, and storing it twice changes nothing.
     pub(crate) fn requests(&self, from: Timestamp, to: Timestamp) -> Vec<Vec<u8>> {
         let places: Vec<i64> = (first_place(from)..first_place(to)).collect();
         let body = |places: &[i64]| places.iter().map(|place| self.reading(*place)).collect();

@@ -84,7 +84,8 @@ impl Minute {
         self.fail(part, failure);
     }
 
-    /// Adds the judgements of a part of the minute. If the part failed or panicked, that is noted and the minute goes on.
+    /// Adds the judgements of a part of the minute. If the part failed or panicked, that is noted and the minute goes
+    /// on.
     fn add_part(&mut self, part: &str, report: Result<Result<JudgingReport, SeriesError>, Panic>) {
         match report {
             Ok(Ok(report)) => {
@@ -213,11 +214,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         if is_done {
             let remove = async |table: Session<'_, S>| table.remove_recheck(recheck).await;
-            self.recheck_note.make(session.table, remove).await?;
+            self.recheck_note_throttle.unless_resting(session.table, remove).await?;
             minute.rechecks += 1;
         } else if let Some(device) = &up_to {
             let note = async |table: Session<'_, S>| table.move_recheck(recheck, device).await;
-            self.recheck_note.make(session.table, note).await?;
+            self.recheck_note_throttle.unless_resting(session.table, note).await?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! One invocation: the order of its steps, and its log event. Sends and judges nothing itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -9,7 +10,7 @@ use runtime::clock::{Clock, Deadline};
 use runtime::queue::Failure;
 use runtime::telemetry::{WideEvent, chain};
 use table::panic::catching;
-use table::{Invocation, LEAST_PAUSE, Session, StoreResult};
+use table::{Invocation, LEAST_PAUSE, Session, StoreError, StoreResult};
 use tokio::sync::OnceCell;
 
 use crate::carrier::NotCarried;
@@ -69,13 +70,12 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let noted =
             if is_minute { self.note_running(session.within(&noting), log).await } else { Ok(()) };
 
-        let read = self.read_rules(session, is_minute).await;
-        let last = self.judging.session(session).last_rules(MAX_RULES_AGE);
-        let (mut served, mut is_judged) = (Ok(()), true);
-        if let Some(rules) = last {
+        let (rules, read_error) = self.read_rules(session, is_minute).await;
+        let (mut send_error, mut is_judged) = (None, true);
+        if let Some(rules) = rules {
             log.warn_all("alerting.lacking", rules.lacking.iter().map(|error| chain(error)));
             // Only rules that were just read are judged: the table refuses a judgement by an older version.
-            let sent = if is_minute && read.is_ok() {
+            let sent = if is_minute && read_error.is_none() {
                 let done = self.minute(session, &rules, noted.is_ok(), log).await;
                 is_judged = done.is_judged;
                 done.sent
@@ -85,10 +85,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
             let damaged = rules.unreadable.iter().map(|item| chain(item));
             log.warn_all("alerting.unreadable", damaged.chain(sent.damaged.clone()));
-            served = sent.note(self.clock.now(), log);
+            send_error = sent.note(self.clock.now(), log);
         }
 
-        let mut failures = [noted, read, served].into_iter().filter_map(Result::err);
+        let mut failures = [noted.err(), read_error, send_error].into_iter().flatten();
         if let Some(first) = failures.next() {
             log.warn_all("alerting.other_errors", failures.map(|error| chain(&error)));
             return Err(first);
@@ -102,12 +102,20 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 
     /// Reads the rules in a third of the time, so that messages can still be sent by older rules if this fails. Each
-    /// minute reads the rules anew. A hint that messages wait uses rules that are at most 60 seconds old.
-    async fn read_rules(&self, session: Session<'_, S>, is_minute: bool) -> StoreResult<()> {
+    /// minute reads the rules anew. A hint that messages wait uses rules that are at most 60 seconds old. If they
+    /// cannot be read, returns the error, with the last rules unless these are too old.
+    async fn read_rules(
+        &self,
+        session: Session<'_, S>,
+        is_minute: bool,
+    ) -> (Option<Arc<Rules>>, Option<StoreError>) {
         let reading = session.invocation.shortened_to(session.invocation.remaining() / 3);
         let judging = self.judging.session(session.within(&reading));
         let read = if is_minute { judging.refresh().await } else { judging.rules().await };
-        read.map(drop)
+        match read {
+            Ok(rules) => (Some(rules), None),
+            Err(error) => (judging.last_rules(MAX_RULES_AGE), Some(error)),
+        }
     }
 
     /// Sends waiting messages, judges, and sends new messages and those that are left. Judging has a time of its own,

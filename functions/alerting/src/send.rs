@@ -96,7 +96,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         self.drop_messages(&mut chosen, sent, round).await;
 
         if chosen.send.is_empty() {
-            // If all are dropped, no message is left by which the channel could fail or show that it works again.
+            // If every waiting message was dropped, nothing can fail or succeed any more.
             if count == Some(sent.dropped) {
                 self.end_failing(round.beginning, channel, sent).await?;
             }
@@ -123,6 +123,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         match self.deliver(session, secret, &leased, &storms, round).await {
             Ok(()) => {
                 sent.messages = leased.messages.len();
+                // A repeat has the messages of an earlier attempt: it does not say whether a part of a storm is left.
                 if leased.repeated.is_empty() {
                     let done = chosen.drop.iter().chain(&leased.messages).chain(&leased.of_others);
                     let done: Vec<_> = done.collect();
@@ -149,8 +150,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         round: &Round<'_, S>,
     ) -> (Chosen, Storms) {
         let now = self.clock.now();
-        // Deleted rules and rules that are off are looked up for all messages. A message that was given up never
-        // becomes due by itself.
+        // Looked up for all messages, not only for due ones: a message that was given up never becomes due, and would
+        // stay for ever.
         let ended = self.ended_rules(&waiting, sent, round).await;
         let mut of_ended = take_ended(&mut waiting, channel, &ended.found, now);
         of_ended.truncate(MAX_MESSAGES);
@@ -165,7 +166,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         } else {
             sent.is_cut |= !due.is_empty();
             sent.due_since = due_since(&repeated);
-            (Chosen { send: again.send, ..Chosen::default() }, Storms::told_again(&repeated))
+            (Chosen { send: again.send, ..Chosen::default() }, Storms::sent_again(&repeated))
         };
 
         chosen.drop.extend(again.drop);
@@ -335,7 +336,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         round: &Round<'_, S>,
     ) -> Result<(), NotCarried> {
         let secret = secret?;
-        // A message whose text cannot be made fails as if its receiver refused it, and ends no other part of the minute.
+        // A message whose text cannot be made fails as if its receiver refused it, and ends no other part of the
+        // minute.
         let composing = Box::pin(self.compose(session, &secret, leased, storms, round));
         let outgoing = catching(composing).await;
         let outgoing = outgoing.map_err(|panic| NotCarried::lasting(&panic.to_string()))?;
@@ -422,7 +424,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let in_an_hour = now.saturating_add(MAX_PAUSE);
         let next_of = |message: &WaitingMessage| {
             let first = first_attempt(message, channel, now);
-            // After its last attempt a message stays until a newer one is sent: see `waiting::due`.
+            // Out of attempts: the hour is no retry. `waiting::due` holds the message until a newer one goes with it.
             next_attempt(first, message.attempts, now, failure.retry_after).unwrap_or(in_an_hour)
         };
         let first_retry = leased.iter().map(next_of).min().unwrap_or(in_an_hour);
@@ -439,7 +441,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         });
         let postponed = some_at_once(postponed.collect()).await;
 
-        // A test message is sent even in a pause that the receiver asked for, and does not end the pause.
+        // A test is sent even in a pause that the receiver asked for. Its retry time must not shorten the pause.
         let pause = channel.failing.map(|failing| failing.next);
         let pause = pause.filter(|next| *next <= in_an_hour);
         let next = pause.map_or(first_retry, |next| first_retry.max(next));

@@ -110,7 +110,7 @@ impl Storms {
 
     /// The storms of messages that are sent again, each with the device count of the first attempt. This count already
     /// has the devices of these messages, so a storm does not hold them back.
-    pub(crate) fn told_again(repeated: &[WaitingMessage]) -> Self {
+    pub(crate) fn sent_again(repeated: &[WaitingMessage]) -> Self {
         let counted = repeated.iter().filter_map(|message| {
             let rule = message.told.alert.rule.clone();
             Some((rule, message.storm?))

@@ -72,17 +72,18 @@ pub(crate) fn take_ended(
 /// Messages that were tried for ten minutes are no news and stay. A message that follows an older one of the same state
 /// also stays, unless both were sent together.
 pub(crate) fn take_repeated(messages: &mut Vec<WaitingMessage>) -> Vec<WaitingMessage> {
-    let mut oldest_leases = BTreeMap::new();
+    // Of each state, the lease of its first message. Later messages go with it only if their lease is the same.
+    let mut lease_of_first = BTreeMap::new();
     let mut candidates = BTreeSet::new();
     for message in &*messages {
-        let oldest = oldest_leases.entry(message.told.alert.clone()).or_insert(message.lease);
-        if message.lease.is_some() && message.lease == *oldest && message.attempts <= MAX_SAME {
+        let first = lease_of_first.entry(message.told.alert.clone()).or_insert(message.lease);
+        if message.lease.is_some() && message.lease == *first && message.attempts <= MAX_SAME {
             candidates.insert((message.lease, message.key()));
         }
     }
 
-    let first = candidates.first().and_then(|(lease, _)| *lease);
-    let is_repeated = |message: &mut WaitingMessage| candidates.contains(&(first, message.key()));
+    let oldest = candidates.first().and_then(|(lease, _)| *lease);
+    let is_repeated = |message: &mut WaitingMessage| candidates.contains(&(oldest, message.key()));
     messages.extract_if(.., is_repeated).collect()
 }
 
@@ -136,16 +137,16 @@ pub(crate) fn put_in_order(messages: &mut [WaitingMessage]) {
     messages.sort_by_key(|message| message.told.message.number);
 
     let mut latest: BTreeMap<AlertKey, Timestamp> = BTreeMap::new();
-    let mut places = BTreeMap::new();
+    let mut times = BTreeMap::new();
     for message in &*messages {
-        let place = latest.entry(message.told.alert.clone()).or_insert(message.told.at);
-        *place = message.told.at.max(*place);
-        places.insert(message.key(), *place);
+        let time = latest.entry(message.told.alert.clone()).or_insert(message.told.at);
+        *time = message.told.at.max(*time);
+        times.insert(message.key(), *time);
     }
 
     messages.sort_by_key(|message| {
         let ToldKey { alert, number, .. } = message.told.key();
-        (places[&message.key()], alert, number)
+        (times[&message.key()], alert, number)
     });
 }
 

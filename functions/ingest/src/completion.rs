@@ -12,11 +12,12 @@ use runtime::registry::FoundDevices;
 use crate::limits::new_names::RoomLimit;
 use crate::store_request::StoreRequest;
 
-/// Gives each reading without a room the room that its device named last in this request, up to the reading's
-/// timestamp. The registry's room is taken if the device named no such room. It is also taken if the device moved, by
-/// the registry, after it named the room and before the reading.
+/// Gives each reading its room, by the first rule that applies:
 ///
-/// A room that a person chose for the device overrides all of these, even a room that the reading names.
+/// 1. The room that a person chose for the device. It overrides even a room that the reading names.
+/// 2. The room that the reading names, or that its device named last before it in this request. The latter does not
+///    count if the device moved, by the registry, between the two readings.
+/// 3. The room of the registry.
 pub(crate) fn fill_in_rooms(request: &mut StoreRequest<'_>, found: &FoundDevices) {
     let mut readings: Vec<&mut Reading> = request.readings_mut().collect();
     if readings.iter().any(|reading| reading.named_room.is_some()) {
@@ -124,6 +125,7 @@ impl<'a> SaidSoFar<'a> {
                 }
                 None if self.found.is_registered(id) => return None,
                 // A new device with the metrics and the room of its first reading. All facts in `about` are new to it.
+                // Each room counts as registered: `introduces_room` decides separately.
                 None => {
                     slot.insert(DeviceObservation::of(reading).new_device(id.clone(), |_| true))
                 }

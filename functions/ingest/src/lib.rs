@@ -116,7 +116,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         let mut log = WideEvent::begin("ingest");
 
         // Boxed, like the future of an HTTP request: nested futures are too deep for the compiler.
-        let report = match submission {
+        let mut report = match submission {
             Ok(Some(submission)) => {
                 if let Sender::Topic(device) = &submission.sender {
                     log.set("mqtt.device", device.as_str());
@@ -133,10 +133,9 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         };
 
         log.emit(&invocation, &self.telemetry, &self.pipeline.clock);
-        match report.cause {
+        match report.cause.take() {
             Some(cause) => Err(NotAllStored::new(&report.not_stored, cause)),
-            // The match has taken the cause out of the report.
-            None => Ok(StoreReport { cause: None, ..report }),
+            None => Ok(report),
         }
     }
 }
@@ -156,8 +155,8 @@ impl<S: Store, C: Clock> Handler<S> for Pipeline<C> {
 }
 
 impl<C: Clock> Pipeline<C> {
-    /// Stores the readings of an HTTP request in any JSON format. If an entry names a device of another sender, the whole
-    /// request is refused.
+    /// Stores the readings of an HTTP request in any JSON format. If an entry names a device of another sender, the
+    /// whole request is refused.
     async fn post_readings(&self, call: Call<'_, impl Store>) -> Result<Response, Problem> {
         let Call { endpoint, request, params, grant, session, log, .. } = call;
         let counted_sender = CountedSender::of(&grant, &self.settings, ReplyDialect::Native);

@@ -16,6 +16,7 @@ use crate::readings::PlacedReadings;
 /// What became of the readings of one request.
 #[derive(Debug, Default)]
 pub(crate) struct StoreReport {
+    /// The number of entries of the request that are stored. Several may be one reading.
     pub(crate) accepted: usize,
     /// The stored readings, also those of an earlier attempt. For a dry request, the readings that would be stored.
     pub(crate) stored: Vec<Reading>,
@@ -88,6 +89,7 @@ impl StoreReport {
             stored.push(reading);
         }
 
+        // A refused write says more than a look-up that was throttled before it.
         self.cause = attempt.cause.or(self.cause.take());
         stored
     }
@@ -112,10 +114,17 @@ pub(crate) enum ReadingOutcome {
 }
 
 impl WriteAttempt {
-    /// The outcomes of `count` readings. Only the readings at `left` were tried; an earlier attempt has stored the others.
-    pub(crate) fn of(count: usize, left: &[usize], put: PutOutcome) -> Self {
+    /// The outcomes of `count` readings, if none was tried. An earlier attempt has stored those that `not_stored`
+    /// lacks.
+    pub(crate) fn not_tried(count: usize, not_stored: Vec<usize>) -> Self {
+        Self::of(count, &[], PutOutcome { not_stored, cause: None })
+    }
+
+    /// The outcomes of `count` readings. Only the readings at `tried` were tried; an earlier attempt has stored the
+    /// others.
+    pub(crate) fn of(count: usize, tried: &[usize], put: PutOutcome) -> Self {
         let mut outcomes = vec![ReadingOutcome::StoredBefore; count];
-        for index in left {
+        for index in tried {
             outcomes[*index] = ReadingOutcome::Stored;
         }
         for index in put.not_stored {

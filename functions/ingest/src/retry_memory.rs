@@ -40,7 +40,7 @@ struct StoredKeys {
 impl RetryMemory {
     /// Identifies a request by its readings and all its options: with `rooms=given`, the same readings have other
     /// rooms.
-    pub(crate) fn request(&self, readings: &[Reading], options: StoreOptions) -> RequestHash {
+    pub(crate) fn hash_of(&self, readings: &[Reading], options: StoreOptions) -> RequestHash {
         RequestHash(self.hasher.hash_one((readings, options)))
     }
 
@@ -53,7 +53,7 @@ impl RetryMemory {
     }
 
     /// The indices of the readings that no earlier attempt of the request has stored.
-    pub(crate) fn left(
+    pub(crate) fn not_stored_before(
         &self,
         request: RequestHash,
         readings: &[Reading],
@@ -62,26 +62,22 @@ impl RetryMemory {
         let mut throttled = self.throttled();
         throttled.retain(|_, stored| stored.until > now);
         let stored = throttled.get(&request);
-        let is_left =
-            |reading| stored.is_none_or(|stored| !stored.keys.contains(&self.key(reading)));
-        (0..readings.len()).filter(|index| is_left(&readings[*index])).collect()
+        let is_stored =
+            |reading| stored.is_some_and(|stored| stored.keys.contains(&self.key(reading)));
+        (0..readings.len()).filter(|index| !is_stored(&readings[*index])).collect()
     }
 
-    /// Removes the keys of written readings from the memory of other requests, whose values are now overwritten.
-    pub(crate) fn overwrite<'a>(
+    /// Removes the keys that this request has tried to write from the memory of other requests, whose values may now be
+    /// overwritten.
+    pub(crate) fn forget_in_other_requests<'a>(
         &self,
         request: RequestHash,
-        written: impl Iterator<Item = &'a Reading>,
+        tried: impl Iterator<Item = &'a Reading> + Clone,
     ) {
         let mut throttled = self.throttled();
-        if throttled.keys().all(|other| *other == request) {
-            return;
-        }
-        for key in written.map(|reading| self.key(reading)) {
-            for (other, stored) in throttled.iter_mut() {
-                if *other != request {
-                    stored.keys.remove(&key);
-                }
+        for (_, stored) in throttled.iter_mut().filter(|(other, _)| **other != request) {
+            for reading in tried.clone() {
+                stored.keys.remove(&self.key(reading));
             }
         }
     }
@@ -90,10 +86,10 @@ impl RetryMemory {
     pub(crate) fn keep<'a>(
         &self,
         request: RequestHash,
-        written: impl Iterator<Item = &'a Reading>,
+        stored: impl Iterator<Item = &'a Reading>,
         now: Timestamp,
     ) {
-        let keys: Vec<u64> = written.map(|reading| self.key(reading)).collect();
+        let keys: Vec<u64> = stored.map(|reading| self.key(reading)).collect();
         let mut throttled = self.throttled();
         let remembered: usize = throttled.values().map(|stored| stored.keys.len()).sum();
         if remembered + keys.len() > MAX_REMEMBERED {
@@ -123,19 +119,19 @@ mod tests {
     fn what_is_stored_is_left_out_when_the_same_request_comes_again_for_a_while() {
         let memory = RetryMemory::default();
         let all: Vec<_> = (0..4).map(|n| reading(n, "1")).collect();
-        let request = memory.request(&all, REPLACING);
-        assert_eq!(memory.left(request, &all, at_second(0)), [0, 1, 2, 3]);
+        let request = memory.hash_of(&all, REPLACING);
+        assert_eq!(memory.not_stored_before(request, &all, at_second(0)), [0, 1, 2, 3]);
         memory.keep(request, all[1..3].iter(), at_second(0));
-        assert_eq!(memory.left(request, &all, at_second(1)), [0, 3]);
-        assert_eq!(memory.left(request, &all, at_second(119)), [0, 3]);
-        assert_eq!(memory.left(request, &all, at_second(120)), [0, 1, 2, 3]);
+        assert_eq!(memory.not_stored_before(request, &all, at_second(1)), [0, 3]);
+        assert_eq!(memory.not_stored_before(request, &all, at_second(119)), [0, 3]);
+        assert_eq!(memory.not_stored_before(request, &all, at_second(120)), [0, 1, 2, 3]);
     }
 
     #[test]
     fn any_other_request_is_stored_as_it_is() {
         let memory = RetryMemory::default();
         let all: Vec<_> = (0..4).map(|n| reading(n, "1")).collect();
-        memory.keep(memory.request(&all, REPLACING), all.iter(), at_second(0));
+        memory.keep(memory.hash_of(&all, REPLACING), all.iter(), at_second(0));
         let corrected: Vec<_> = (0..4).map(|n| reading(n, "2")).collect();
         let merging = StoreOptions { merge: true, ..REPLACING };
         let with_rooms = StoreOptions { keeps_rooms: true, ..REPLACING };
@@ -145,8 +141,11 @@ mod tests {
             (&all[1..2], REPLACING),
             (&corrected, REPLACING),
         ] {
-            let request = memory.request(readings, options);
-            assert_eq!(memory.left(request, readings, at_second(1)).len(), readings.len());
+            let request = memory.hash_of(readings, options);
+            assert_eq!(
+                memory.not_stored_before(request, readings, at_second(1)).len(),
+                readings.len()
+            );
         }
     }
 
@@ -154,13 +153,17 @@ mod tests {
     fn what_another_request_overwrites_is_stored_again() {
         let memory = RetryMemory::default();
         let all: Vec<_> = (0..4).map(|n| reading(n, "1")).collect();
-        let request = memory.request(&all, REPLACING);
+        let request = memory.hash_of(&all, REPLACING);
         memory.keep(request, all.iter(), at_second(0));
         let other = [reading(2, "2")];
-        memory.overwrite(memory.request(&other, REPLACING), other.iter());
-        assert_eq!(memory.left(request, &all, at_second(1)), [2]);
-        memory.overwrite(request, all.iter());
-        assert_eq!(memory.left(request, &all, at_second(1)), [2], "its own are no others");
+        memory.forget_in_other_requests(memory.hash_of(&other, REPLACING), other.iter());
+        assert_eq!(memory.not_stored_before(request, &all, at_second(1)), [2]);
+        memory.forget_in_other_requests(request, all.iter());
+        assert_eq!(
+            memory.not_stored_before(request, &all, at_second(1)),
+            [2],
+            "its own are no others"
+        );
     }
 
     #[test]
@@ -168,10 +171,12 @@ mod tests {
         let memory = RetryMemory::default();
         let some = |n| [reading(n, "1"), reading(n + 1, "1")];
         for n in [0, 100] {
-            memory.keep(memory.request(&some(n), REPLACING), some(n)[..1].iter(), at_second(n));
+            memory.keep(memory.hash_of(&some(n), REPLACING), some(n)[..1].iter(), at_second(n));
         }
         let left = |n, now| {
-            memory.left(memory.request(&some(n), REPLACING), &some(n), at_second(now)).len()
+            memory
+                .not_stored_before(memory.hash_of(&some(n), REPLACING), &some(n), at_second(now))
+                .len()
         };
         assert_eq!((left(0, 110), left(100, 110)), (1, 1));
         assert_eq!((left(0, 130), left(100, 130)), (2, 1));
@@ -182,10 +187,10 @@ mod tests {
         let memory = RetryMemory::default();
         let many: Vec<_> = (0..40_000).map(|n| reading(n, "1")).collect();
         let more: Vec<_> = (40_000..60_000).map(|n| reading(n, "1")).collect();
-        let [first, second] = [&many, &more].map(|readings| memory.request(readings, REPLACING));
+        let [first, second] = [&many, &more].map(|readings| memory.hash_of(readings, REPLACING));
         memory.keep(first, many.iter(), at_second(0));
         memory.keep(second, more.iter(), at_second(0));
-        assert!(memory.left(second, &more, at_second(0)).is_empty());
-        assert_eq!(memory.left(first, &many, at_second(0)).len(), 40_000);
+        assert!(memory.not_stored_before(second, &more, at_second(0)).is_empty());
+        assert_eq!(memory.not_stored_before(first, &many, at_second(0)).len(), 40_000);
     }
 }

@@ -27,16 +27,16 @@ const ARRIVAL_SLOTS: i64 = 10;
 /// The result of preparing a request: what the registry has, and the late mark.
 struct Prepared {
     found: FoundDevices,
-    late: LateReadings,
+    marked: MarkedKeys,
 }
 
 /// The keys of a request's readings, and the end of the late mark that covers them. A late mark announces in
 /// the table that readings of past time are about to change.
-struct LateReadings {
+struct MarkedKeys {
     /// All keys of the request. The late mark is for keys of the past only.
     keys: Vec<(DeviceId, Timestamp)>,
     /// The end of the mark; `None` if no key is of the past.
-    until: Option<Timestamp>,
+    mark_end: Option<Timestamp>,
 }
 
 impl<C: Clock> Pipeline<C> {
@@ -55,20 +55,16 @@ impl<C: Clock> Pipeline<C> {
             return request.report_dry(log);
         }
 
-        // Under this hash, the memory holds the readings that an earlier attempt of the same request stored.
-        let request_hash = self.retries.request(&request.timed.readings, request.options);
+        // The memory has, under this hash, the keys that an earlier attempt stored.
+        let request_hash = self.retries.hash_of(&request.timed.readings, request.options);
 
         let prepared = match self.prepare(session, &mut request, request_hash, log).await {
             Ok(prepared) => prepared,
             Err(error) => return request.report_none_stored(error, log),
         };
-        // All readings may have been refused, or their devices not looked up: nothing is left to store.
-        if request.is_empty() {
-            return request.report.finished(log);
-        }
-
+        // All readings may have been refused, or their devices not looked up. The next steps then do nothing.
         let stored = self.write(session, &mut request, request_hash).await;
-        self.renew_late_mark(session, &prepared.late, log).await;
+        self.renew_late_mark(session, &prepared.marked, log).await;
 
         // The registry function registers as well, so a failure here is logged and loses nothing.
         let registry = &self.registry;
@@ -106,7 +102,7 @@ impl<C: Clock> Pipeline<C> {
             self.metric_limit.refuse_beyond_limit(request, &found, session.now);
         }
 
-        // Without readings, the next steps do nothing.
+        // The next steps go on without readings, and do nothing.
         if options.all_or_nothing && request.has_refusals() {
             request.store_nothing();
         }
@@ -119,8 +115,8 @@ impl<C: Clock> Pipeline<C> {
 
         // The late mark comes before the write: answers about the past then say that rollups lack readings.
         let keys = request.keys();
-        let until = self.mark_late(session, &keys).await?;
-        Ok(Prepared { found, late: LateReadings { keys, until } })
+        let mark_end = self.mark_late(session, &keys).await?;
+        Ok(Prepared { found, marked: MarkedKeys { keys, mark_end } })
     }
 
     /// Removes the readings of devices whose look-up was throttled: their rooms are unknown.
@@ -130,15 +126,14 @@ impl<C: Clock> Pipeline<C> {
         found: &FoundDevices,
         request_hash: RequestHash,
     ) {
-        // Nobody tried to write these readings, but an earlier attempt of the same request may have stored some.
-        let timed = request.timed.split_off(|reading| found.was_not_looked_up(&reading.device));
-        let left = self.retries.left(request_hash, &timed.readings, self.clock.now());
-        // For the report, it is as if the table had refused to write them.
-        let unwritten = PutOutcome { not_stored: left.clone(), cause: None };
-        let attempt = WriteAttempt::of(timed.readings.len(), &left, unwritten);
+        let is_unknown = |reading: &Reading| found.was_not_looked_up(&reading.device);
+        // An earlier attempt of the same request may have stored some. It has registered their devices.
+        let timed = request.timed.split_off(is_unknown);
+        let now = self.clock.now();
+        let not_stored = self.retries.not_stored_before(request_hash, &timed.readings, now);
+        let attempt = WriteAttempt::not_tried(timed.readings.len(), not_stored);
         request.report.add(timed, attempt);
 
-        let is_unknown = |reading: &Reading| found.was_not_looked_up(&reading.device);
         let arrivals = request.arrivals.split_off(is_unknown);
         request.report.not_stored.extend(arrivals.origins.into_iter().flatten());
         if !request.report.not_stored.is_empty() {
@@ -154,10 +149,11 @@ impl<C: Clock> Pipeline<C> {
         request_hash: RequestHash,
     ) -> Vec<Reading> {
         let timed = mem::take(&mut request.timed);
-        let left = self.retries.left(request_hash, &timed.readings, self.clock.now());
-        let put = self.put(session, &timed.readings, &left, request.options).await;
-        self.note_attempt(request_hash, &timed.readings, &left, &put);
-        let attempt = WriteAttempt::of(timed.readings.len(), &left, put);
+        let now = self.clock.now();
+        let to_write = self.retries.not_stored_before(request_hash, &timed.readings, now);
+        let put = self.put(session, &timed.readings, &to_write, request.options).await;
+        self.note_attempt(request_hash, &timed.readings, &to_write, &put);
+        let attempt = WriteAttempt::of(timed.readings.len(), &to_write, put);
         let mut stored = request.report.add(timed, attempt);
 
         // Readings without a timestamp come last: a timestamp in the request may be the same as their time of arrival.
@@ -165,20 +161,20 @@ impl<C: Clock> Pipeline<C> {
         stored
     }
 
-    /// Puts or merges the readings at the indices `left`: an earlier attempt of the same request has stored the others.
+    /// Puts or merges the readings at the indices `to_write`: an earlier attempt of the request has stored the others.
     async fn put(
         &self,
         session: Session<'_, impl Store>,
         readings: &[Reading],
-        left: &[usize],
+        to_write: &[usize],
         options: StoreOptions,
     ) -> PutOutcome {
-        // Usually all readings are left, and no reading is copied.
+        // Usually all readings are written, and no reading is copied.
         let copies: Vec<Reading>;
-        let unwritten = if left.len() == readings.len() {
+        let unwritten = if to_write.len() == readings.len() {
             readings
         } else {
-            copies = left.iter().map(|index| readings[*index].clone()).collect();
+            copies = to_write.iter().map(|index| readings[*index].clone()).collect();
             &copies
         };
 
@@ -191,21 +187,22 @@ impl<C: Clock> Pipeline<C> {
 
         // The table counts only the readings that it was given.
         for index in &mut outcome.not_stored {
-            *index = left[*index];
+            *index = to_write[*index];
         }
         outcome
     }
 
-    /// Remembers the readings that a throttled write has stored. For other requests, the written keys no longer count
-    /// as stored, because this request has overwritten their values.
+    /// Other requests must write the tried keys again, because this request may have overwritten their values. Then
+    /// remembers the readings that a throttled write has stored.
     fn note_attempt(
         &self,
         request_hash: RequestHash,
         readings: &[Reading],
-        left: &[usize],
+        tried: &[usize],
         put: &PutOutcome,
     ) {
-        self.retries.overwrite(request_hash, left.iter().map(|index| &readings[*index]));
+        let tried = tried.iter().map(|index| &readings[*index]);
+        self.retries.forget_in_other_requests(request_hash, tried);
 
         if let Some(StoreError::Throttled(_)) = put.cause {
             let not_stored: HashSet<_> = put.not_stored.iter().collect();
@@ -229,11 +226,11 @@ impl<C: Clock> Pipeline<C> {
     async fn renew_late_mark(
         &self,
         session: Session<'_, impl Store>,
-        late: &LateReadings,
+        marked: &MarkedKeys,
         log: &mut WideEvent,
     ) {
-        if late.until.is_some_and(|until| until <= self.clock.now())
-            && let Err(error) = self.mark_late(session, &late.keys).await
+        if marked.mark_end.is_some_and(|end| end <= self.clock.now())
+            && let Err(error) = self.mark_late(session, &marked.keys).await
         {
             // The readings are stored. For some seconds, answers do not say that rollups are incomplete.
             log.warn("late.error", &error);

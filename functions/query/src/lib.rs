@@ -146,7 +146,7 @@ impl<S: Store, C: Clock> Query<S, C> {
             page: web::WebPage::new(ingest_url.as_deref(), &frame_ancestors),
             reach,
             alert_topic,
-            judging: Judging::new(),
+            judging: Judging::default(),
             fetching: FetchingFunction(Arc::new(NoFunction)),
             clock,
         };

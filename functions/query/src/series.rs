@@ -54,14 +54,15 @@ pub(crate) async fn series(
         .map_err(|unknown| plan.with_lag(unknown, scope))?;
 
     let groups = asked.groups(request.grouping, &devices);
-    let is_combined = groups.first().is_some_and(|group| group.of == GroupOf::All);
-    // The header has the columns of all devices together; the rows of a group may have fewer.
-    let header = MetricColumns::choose(&request, &requested, &devices, is_combined)?;
+    // Rooms have rows of their own, so they may have different units.
+    let is_one_row = groups.first().is_some_and(|group| group.of == GroupOf::All);
+    // The columns of all devices. `add` replaces them unless the rows are by room.
+    let header = MetricColumns::choose(&request, &requested, &devices, is_one_row)?;
     let names = header.names();
     let rooms = RoomsOfRows(groups.iter().filter_map(|group| group.of.room()).collect());
     let behind = |id: &DeviceId| asked.behind(id);
 
-    // The cost of all groups is checked before a reading is read.
+    // The cost of several devices is checked before a reading is read; `gather` limits a single device.
     let reads = groups.iter().flat_map(|group| group.planned_reads(&names, &plan));
     let reads: Vec<_> = reads.collect();
     let mut allowance = ReadAllowance::of_rows(&handlers.densities);
@@ -75,8 +76,9 @@ pub(crate) async fn series(
             .map_err(problem)?;
         answer.note_read(&values);
         if scope == QueryScope::All && request.grouping == Grouping::ByRoom {
-            answer.note_without_room(group, &rooms, &mut values);
+            answer.note_outside_rooms(group, &rooms, &values);
         }
+        values.retain(|device| group.of != GroupOf::NoRoom || rooms.is_alone(device));
 
         let present = values.iter().filter(|device| group.was_present(device));
         let present: Vec<&Device> = present.map(|device| device.device).collect();

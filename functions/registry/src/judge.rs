@@ -47,17 +47,21 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, 
         let part = invocation.shortened_to(MAX_JUDGING.min(invocation.remaining() / 2));
         let session = self.judging.session(Session::new(self.store, &part, self.clock.now()));
         let judging = Box::pin(session.judge_batch(&written));
-        let BatchReport { report, rechecks, cause } = match catching(judging).await {
-            Ok(batch_report) => batch_report,
+        let BatchReport { judgements, rechecks, cause } = match catching(judging).await {
+            Ok(report) => report,
             Err(panic) => {
                 log.error("alerts.panic", &panic);
                 BatchReport { rechecks: first_written(&written), ..BatchReport::default() }
             }
         };
-        log_report(log, &report);
-        let failed = report.failures.iter().map(|(_, failure)| failure).chain(&cause);
-        failed.take(1).for_each(|failure| log_failure(log, failure));
-        report.panics.first().into_iter().for_each(|(_, panic)| log.error("alerts.panic", panic));
+        log_report(log, &judgements);
+        let mut failures = judgements.failures.iter().map(|(_, failure)| failure).chain(&cause);
+        if let Some(failure) = failures.next() {
+            log_failure(log, failure);
+        }
+        if let Some((_, panic)) = judgements.panics.first() {
+            log.error("alerts.panic", panic);
+        }
 
         if !rechecks.is_empty() {
             // Rechecks are called `looks` in the log.
@@ -65,7 +69,7 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, 
             self.store_rechecks(&rechecks, &first_records, &mut result, invocation, log).await;
         }
 
-        if report.messages > 0 {
+        if judgements.messages > 0 {
             let deadline = Deadline::after(MAX_HINT.min(invocation.remaining()));
             if let Err(why) = self.hint.ask(deadline).await {
                 log.set("alerts.not_hinted", why);

@@ -51,7 +51,7 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock> Registry<S, Q, C> {
     /// The function on a table. Records that can never be applied go to `dead_letters`.
     pub fn new(store: S, dead_letters: Q, clock: C, telemetry: Telemetry) -> Self {
         let stream = StreamFunction::new("registry", dead_letters, clock.clone(), telemetry);
-        Self { stream, store, judging: Judging::new(), clock, hint: NoHint }
+        Self { stream, store, judging: Judging::default(), clock, hint: NoHint }
     }
 }
 

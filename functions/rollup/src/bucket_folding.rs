@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use chrono::TimeDelta;
 use domain::{DeviceId, LocalDate, QuarterHour, Rollup, TimeRange, Timestamp, Zone};
-use judging::{SealedBreaches, ThrottledRequest};
+use judging::{SealedBreaches, Throttle};
 use rollups::{
     Assumed, DeviceFolds, DeviceRules, Folded, FoldedWindow, SeenRooms, over_until, part_of_day,
 };
@@ -35,7 +35,7 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) refolded: BoundedMemory<DeviceId, u64>,
     /// When this process last stored that there is a backlog.
     pub(crate) backlog: Remembered<()>,
-    pub(crate) backlog_request: ThrottledRequest,
+    pub(crate) backlog_throttle: Throttle,
     pub(crate) queue_busy: QueueBusy,
     pub(crate) seen: SeenRooms,
     pub(crate) alert_rules: SealedBreaches,
@@ -84,7 +84,8 @@ enum QuarterSet<'a> {
 
 /// How many devices are remembered as folded with their newest settings. Beyond this number, all are forgotten.
 const MAX_REFOLDED: usize = 500_000;
-/// How long it is remembered. Settings are numbered from 0 again if a device comes back after its tombstone has expired.
+/// How long it is remembered. Settings are numbered from 0 again if a device comes back after its tombstone has
+/// expired.
 const REFOLDED_AGE: TimeDelta = TimeDelta::days(1);
 /// How often a device is read again because a rollup was folded with newer settings.
 const MAX_READS: usize = 5;
@@ -100,7 +101,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             has_state: AtomicBool::new(false),
             refolded: BoundedMemory::new(MAX_REFOLDED, REFOLDED_AGE),
             backlog: Remembered::default(),
-            backlog_request: ThrottledRequest::default(),
+            backlog_throttle: Throttle::default(),
             queue_busy: QueueBusy::default(),
             seen: SeenRooms::default(),
             alert_rules: SealedBreaches::default(),

@@ -311,7 +311,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         }
         let backlog = Backlog { since, at: now };
         let note = async |table: Session<'_, S>| table.note_backlog(backlog).await;
-        self.backlog_request.make(session.at(now), note).await?;
+        self.backlog_throttle.unless_resting(session.at(now), note).await?;
         self.backlog.keep((), now);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Folds rollups of a device again after a change of its settings. Does not touch time that no sweep has folded yet.
 
 use domain::{Extent, Order, QuarterHour, SWEEP_GROUPS, TimeRange, Timestamp, Zone, sweep_group};
-use rollups::{Assumed, SKEW, newest_sealable_edge};
+use rollups::{Assumed, SKEW, newest_sealable_end};
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
 use table::{NearestReading, Refold, Session, StoreResult};
@@ -30,7 +30,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
         // A sweep whose clock was ahead may have folded quarters up to this time with a list from before the change, so
         // without the new settings.
-        let last_target = newest_sealable_edge(listed.read_at.saturating_add(SKEW));
+        let last_target = newest_sealable_end(listed.read_at.saturating_add(SKEW));
 
         let changed = listed.devices.iter().filter(|device| {
             let refolded = self.refolded.get(&device.id, now).unwrap_or(0);

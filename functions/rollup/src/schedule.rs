@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{SWEEP_GROUPS, Timestamp};
-use rollups::{newest_sealable_edge, newest_watermark};
+use rollups::{newest_sealable_end, newest_watermark};
 use runtime::clock::{Clock, Deadline};
 use runtime::telemetry::{Telemetry, WideEvent};
 use runtime::work_queue::WorkQueue;
@@ -93,7 +93,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let now = self.clock.now();
         let late = session.late_changes().await?;
         let changed = now.since(self.settings.following.folded_until(&late, now));
-        let left = newest_sealable_edge(now).since(state.sealed());
+        let left = newest_sealable_end(now).since(state.sealed());
         let queued = self.queue_busy.since(state.queue).map(|since| now.since(since));
         let ages = [Some(changed), Some(left), queued].into_iter().flatten();
         Ok(ages.map(|age| age.num_seconds()).max().unwrap_or_default().max(0))
@@ -102,7 +102,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     async fn run(&self, run: &mut Run<'_, S>, log: &mut WideEvent) -> Result<(), NotDone> {
         let state = self.state(run.session, log).await?;
         let now = self.clock.now();
-        let target = newest_sealable_edge(now);
+        let target = newest_sealable_end(now);
         let mut sealed_until = state.stored.sealed;
         let set_back = self.set_back(&mut sealed_until, state.stored.since, now, run, log).await;
         let sealed = sealed_until.iter().copied().min().expect("there are groups");
@@ -149,7 +149,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             return Ok(());
         }
 
-        let back = newest_sealable_edge(now.saturating_add(-SWEPT_AGAIN)).max(since);
+        let back = newest_sealable_end(now.saturating_add(-SWEPT_AGAIN)).max(since);
         let wrong = ahead.iter().map(|group| sealed_until[*group]).max().unwrap_or(back);
         log.warn("rollup.clock", &WrongClock { wrong, back });
         log.set("rollup.set_back", ahead.len());

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use domain::{QuarterHour, SWEEP_GROUPS, Timestamp, Zone};
-use rollups::newest_sealable_edge;
+use rollups::newest_sealable_end;
 use runtime::clock::Clock;
 use runtime::telemetry::WideEvent;
 use runtime::work_queue::WorkQueue;
@@ -80,13 +80,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Creates the state, which begins with the newest quarter. If there are earlier readings, the rollups of that time
     /// are incomplete.
     async fn begin(&self, session: Session<'_, S>) -> StoreResult<RollupState> {
-        let edge = newest_sealable_edge(self.clock.now());
+        let sealed = newest_sealable_end(self.clock.now());
         let devices = session.device_page(None, 1).await?.listing;
         let is_new = devices.found.is_empty() && devices.unreadable.is_empty();
         let state = RollupState {
             zone: self.settings.zone.name().to_owned(),
-            since: if is_new { Timestamp::MIN } else { QuarterHour::of(edge).next().start() },
-            sealed: [edge; SWEEP_GROUPS],
+            since: if is_new { Timestamp::MIN } else { QuarterHour::of(sealed).next().start() },
+            sealed: [sealed; SWEEP_GROUPS],
             queue: None,
         };
         match session.begin_rollups(&state).await? {

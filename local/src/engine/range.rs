@@ -107,14 +107,15 @@ impl Ranges {
     }
 
     fn read(&self, wanted: &Wanted) -> rusqlite::Result<String> {
-        let (order, behind) = if wanted.is_ascending { ("ASC", ">") } else { ("DESC", "<") };
+        let (order, beyond) = if wanted.is_ascending { ("ASC", ">") } else { ("DESC", "<") };
         let statement = format!(
             "SELECT sk, item_json, item_size FROM \"{}\" WHERE pk = :pk AND sk BETWEEN :first AND :last
-             AND (:after IS NULL OR sk {behind} :after) ORDER BY sk {order} LIMIT :limit",
+             AND (:after IS NULL OR sk {beyond} :after) ORDER BY sk {order} LIMIT :limit",
             self.table,
         );
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let mut statement = connection.prepare_cached(&statement)?;
+
         // The range begins after the start key, so that no earlier row is read.
         let (first, last) = match &wanted.after {
             Some(after) if wanted.is_ascending => (after, &wanted.last),
@@ -125,8 +126,9 @@ impl Ranges {
             ":pk": wanted.pk, ":first": first, ":last": last, ":after": wanted.after,
             ":limit": wanted.limit,
         })?;
+
         let mut answer = String::from("{\"Items\":[");
-        let (mut count, mut bytes, mut last) = (0, 0, None);
+        let (mut count, mut bytes, mut last_read) = (0, 0, None);
         let mut has_more = false;
         while let Some(row) = rows.next()? {
             let size = row.get::<_, usize>(2)?;
@@ -138,11 +140,12 @@ impl Ranges {
                 answer.push(',');
             }
             answer.push_str(row.get_ref(1)?.as_str()?);
-            last = Some(row.get::<_, String>(0)?);
+            last_read = Some(row.get::<_, String>(0)?);
             bytes += size;
             count += 1;
         }
         has_more |= count == wanted.limit;
+
         let units = read_capacity_units_with_consistency(bytes, wanted.is_consistent);
         let consumed = json!({"TableName": self.table, "CapacityUnits": units});
         write!(
@@ -150,7 +153,7 @@ impl Ranges {
             "],\"Count\":{count},\"ScannedCount\":{count},\"ConsumedCapacity\":{consumed}"
         )
         .expect("a text can be written to");
-        if let Some(sk) = last.filter(|_| has_more) {
+        if let Some(sk) = last_read.filter(|_| has_more) {
             let text = |key: &str| json!({"S": key.strip_prefix("S:").unwrap_or(key)});
             let key = json!({PK: text(&wanted.pk), SK: text(&sk)});
             write!(answer, ",\"LastEvaluatedKey\":{key}").expect("a text can be written to");

@@ -251,8 +251,8 @@ fn limit(rule: &Rule) -> Option<LimitBody<'_>> {
     let none = LimitBody::default();
     match &rule.watch {
         Watch::Metric { limits, .. } => Some(LimitBody {
-            above: limits.above().map(|edge| &edge.limit),
-            below: limits.below().map(|edge| &edge.limit),
+            above: limits.above().map(|threshold| &threshold.limit),
+            below: limits.below().map(|threshold| &threshold.limit),
             ..none
         }),
         Watch::Budget { kwh, .. } => Some(LimitBody { budget_kwh: Some(kwh), ..none }),

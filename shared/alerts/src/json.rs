@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::UNITS;
 use crate::rule::{
-    CounterEvent, DemandLimit, Edge, Group, Limits, MAX_FOR, NoData, Rule, Scope, Watch,
+    CounterEvent, DemandLimit, Group, Limits, MAX_FOR, NoData, Rule, Scope, Threshold, Watch,
 };
 use domain::MemberError;
 
@@ -183,12 +183,12 @@ impl RuleBody {
         let clear_above = number("clear_above", self.clear_above.take_if(|_| above.is_some()))?;
         let clear_below = number("clear_below", self.clear_below.take_if(|_| below.is_some()))?;
 
-        let edge = |limit: Option<Decimal>, own: Option<Decimal>| {
+        let threshold = |limit: Option<Decimal>, own: Option<Decimal>| {
             let limit = limit?;
             let clear = own.or_else(|| clear.clone()).unwrap_or_else(|| limit.clone());
-            Some(Edge { limit, clear })
+            Some(Threshold { limit, clear })
         };
-        let limits = Limits::new(edge(above, clear_above), edge(below, clear_below));
+        let limits = Limits::new(threshold(above, clear_above), threshold(below, clear_below));
         let limits = limits.ok_or_else(|| {
             MemberError::of(
                 "clear",
@@ -303,13 +303,13 @@ impl Watch {
         match self {
             Self::Metric { metric, limits } => {
                 set("metric", metric.as_str().into());
-                if let Some(edge) = limits.above() {
-                    set("above", exact(&edge.limit));
-                    set("clear_above", exact(&edge.clear));
+                if let Some(threshold) = limits.above() {
+                    set("above", exact(&threshold.limit));
+                    set("clear_above", exact(&threshold.clear));
                 }
-                if let Some(edge) = limits.below() {
-                    set("below", exact(&edge.limit));
-                    set("clear_below", exact(&edge.clear));
+                if let Some(threshold) = limits.below() {
+                    set("below", exact(&threshold.limit));
+                    set("clear_below", exact(&threshold.clear));
                 }
             }
             Self::Silence { after } => {

@@ -36,11 +36,8 @@ pub struct Judgement {
 impl Judgement {
     /// Whether another judgement of the readings agrees in messages, phase, and the phase where the next fold begins.
     pub fn says_the_same_as(&self, other: &Self) -> bool {
-        let phases = |judgement: &Self| {
-            let EpisodeState { fold, anchor, .. } = &judgement.state;
-            [fold.phase, anchor.fold.phase]
-        };
-        phases(self) == phases(other) && self.messages == other.messages
+        let phases = |state: &EpisodeState| [state.fold.phase, state.anchor.fold.phase];
+        phases(&self.state) == phases(&other.state) && self.messages == other.messages
     }
 }
 
@@ -53,24 +50,17 @@ pub fn fold_episodes(
     input: &JudgedReadings,
     now: Timestamp,
 ) -> Judgement {
-    let latest = now.saturating_add(MAX_AHEAD);
     let is_same_rule = |state: &&EpisodeState| state.changed == rule.changed;
     let known = state.filter(is_same_rule).and_then(|state| state.silence);
     let silence = SilenceLimit { limit: input.silent_after, pauses: &input.pauses, known };
-    let readings = &input.readings;
-    let (readings, ahead) =
-        readings.split_at(readings.partition_point(|reading| reading.at <= latest));
-    let readings = start.needed(readings);
-    let newest = readings.last().map(|reading| reading.at);
-    let judged_before = state.and_then(|state| state.judged_until).map(|at| at.min(latest));
-    let judged_until = newest.max(judged_before);
 
-    // An hour before the newest judged reading.
-    let anchor_at =
-        judged_until.map_or(start.from, |at| at.saturating_add(-SETTLING).max(start.from));
-    let to = newest.map_or(now, |at| at.max(now));
+    let (all, latest) = (&input.readings, now.saturating_add(MAX_AHEAD));
+    let (by_now, ahead) = all.split_at(all.partition_point(|reading| reading.at <= latest));
+    let readings = start.needed(by_now);
+
+    let range = judged_range(state, start, readings, now);
     let AnchoredFold { anchor, fold, changes } =
-        fold_by_anchor(rule, silence, &start.fold, readings, anchor_at, to);
+        fold_by_anchor(rule, silence, &start.fold, readings, &range);
 
     let told = state.map(|state| state.told.clone()).unwrap_or_default();
     let number = state.map_or(0, |state| state.number);
@@ -79,14 +69,7 @@ pub fn fold_episodes(
         Teller { rule, fold: &fold, has_left, now, told, number, messages: Vec::new() };
     let acknowledged = state.and_then(|state| state.acknowledged_in(&fold));
     if rule.tells(now) {
-        let told_until = teller.told.until.map(|at| at.min(latest));
-        // An episode may fire and end at the same instant. Its end is then new, although its time was told.
-        let can_end = teller.told.is_firing;
-        let is_new = |change: &&EpisodeChange| {
-            let at = Some(change.at());
-            at > judged_before && (at > told_until || can_end && at == told_until)
-        };
-        teller.tell_ended(changes.iter().filter(is_new));
+        teller.tell_ended(&changes, range.judged_before);
         let edited = state.filter(|state| state.changed != rule.changed);
         teller.tell_present(&changes, start.from, edited);
         teller.repeat(acknowledged.is_some());
@@ -100,7 +83,7 @@ pub fn fold_episodes(
         changed: rule.changed,
         silence: fold.silence(silence).or(known),
         fold,
-        judged_until,
+        judged_until: range.judged_until,
         anchor,
         told,
         number,
@@ -112,6 +95,33 @@ pub fn fold_episodes(
     Judgement { state, messages }
 }
 
+/// The instants that bound a judgement.
+struct JudgedRange {
+    /// The newest reading of earlier judgements.
+    judged_before: Option<Timestamp>,
+    /// The newest reading of this and of earlier judgements.
+    judged_until: Option<Timestamp>,
+    /// An hour before `judged_until`. Here the next judgement begins.
+    anchor_at: Timestamp,
+    /// The end of the fold: now, or the newest reading if it is ahead of the clock.
+    to: Timestamp,
+}
+
+fn judged_range(
+    state: Option<&EpisodeState>,
+    start: &Start,
+    readings: &[Observation],
+    now: Timestamp,
+) -> JudgedRange {
+    let latest = now.saturating_add(MAX_AHEAD);
+    let newest = readings.last().map(|reading| reading.at);
+    let judged_before = state.and_then(|state| state.judged_until).map(|at| at.min(latest));
+    let judged_until = newest.max(judged_before);
+    let anchor_at = judged_until.map_or(start.from, |at| at.saturating_add(-SETTLING));
+    let to = newest.map_or(now, |at| at.max(now));
+    JudgedRange { judged_before, judged_until, anchor_at: anchor_at.max(start.from), to }
+}
+
 /// The fold over all readings, and as it was at the anchor, where the next judgement begins.
 struct AnchoredFold {
     anchor: Anchor,
@@ -119,21 +129,20 @@ struct AnchoredFold {
     changes: Vec<EpisodeChange>,
 }
 
-/// Folds readings up to `to`, and keeps the fold at `anchor_at`.
+/// Folds readings up to the end of the range, and keeps the fold at its anchor.
 fn fold_by_anchor(
     rule: &Rule,
     silence: SilenceLimit<'_>,
     start: &Fold,
     readings: &[Observation],
-    anchor_at: Timestamp,
-    to: Timestamp,
+    range: &JudgedRange,
 ) -> AnchoredFold {
     let (mut fold, mut changes) = (start.clone(), Vec::new());
-    let is_before = |reading: &Observation| reading.at <= anchor_at;
+    let is_before = |reading: &Observation| reading.at <= range.anchor_at;
     let (before_anchor, after_anchor) = readings.split_at(readings.partition_point(is_before));
-    fold.run(rule, silence, before_anchor, anchor_at, &mut changes);
-    let anchor = Anchor { at: anchor_at, fold: fold.clone() };
-    fold.run(rule, silence, after_anchor, to, &mut changes);
+    fold.run(rule, silence, before_anchor, range.anchor_at, &mut changes);
+    let anchor = Anchor { at: range.anchor_at, fold: fold.clone() };
+    fold.run(rule, silence, after_anchor, range.to, &mut changes);
     AnchoredFold { anchor, fold, changes }
 }
 
@@ -174,7 +183,7 @@ impl Start {
     /// The readings from the start on, and the newest one before if the start needs it.
     fn needed<'a>(&self, readings: &'a [Observation]) -> &'a [Observation] {
         let before = readings.partition_point(|reading| reading.at <= self.from);
-        &readings[before.saturating_sub(usize::from(self.is_fresh()))..]
+        &readings[before.saturating_sub(usize::from(self.needs_value_before()))..]
     }
 }
 
@@ -217,9 +226,18 @@ struct Teller<'a> {
 impl Teller<'_> {
     /// Makes messages about episodes that have ended since the last judgement. [`tell_present`](Self::tell_present)
     /// makes the message about an episode that fires now.
-    fn tell_ended<'a>(&mut self, changes: impl Iterator<Item = &'a EpisodeChange>) {
+    fn tell_ended(&mut self, changes: &[EpisodeChange], judged_before: Option<Timestamp>) {
+        let told_until = self.told.until.map(|at| at.min(self.now.saturating_add(MAX_AHEAD)));
+        // An episode may fire and end at the same instant. Its end is then new, although its time was told.
+        let can_end = self.told.is_firing;
+        // New: no judgement saw its time, and no message was about it.
+        let is_new = |change: &&EpisodeChange| {
+            let at = Some(change.at());
+            at > judged_before && (at > told_until || can_end && at == told_until)
+        };
+
         let oldest = self.now.saturating_add(-SETTLING).max(self.rule.changed);
-        for change in changes {
+        for change in changes.iter().filter(is_new) {
             let Some(ended) = change.ended else { continue };
             if self.told.is_firing {
                 self.tell(News::Recovered, change.episode, change.ended);
@@ -290,6 +308,7 @@ impl Teller<'_> {
         }
     }
 
+    /// Notes the news in `told`, and makes a message of it. A recovery that the rule does not send is noted only.
     fn tell(&mut self, news: News, episode: Fired, ended: Option<Timestamp>) {
         if self.has_left && (news.is_firing() || !self.told.is_firing) {
             return;

@@ -52,7 +52,7 @@ pub use message_text::Names;
 pub use preview::{FiredEpisode, Past};
 pub use quiet::{QuietHours, QuietHoursError};
 pub use rule::{
-    CounterEvent, DemandLimit, Edge, Group, Limits, MAX_FOR, NoData, Rule, Scope, Watch,
+    CounterEvent, DemandLimit, Group, Limits, MAX_FOR, NoData, Rule, Scope, Threshold, Watch,
 };
 pub use secret::Secret;
 pub use silence::{DayCounts, LEAST_SILENCE, LONGEST_SILENCE, silence_limit};

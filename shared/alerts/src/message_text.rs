@@ -135,7 +135,7 @@ impl Names<'_> {
     }
 
     fn limits(self, limits: &Limits) -> String {
-        let limit = |edge: &crate::Edge| self.quantity(&edge.limit);
+        let limit = |threshold: &crate::Threshold| self.quantity(&threshold.limit);
         match (limits.below().map(limit), limits.above().map(limit)) {
             (Some(below), Some(above)) => format!("outside {below} to {above}"),
             (None, Some(above)) => format!("above {above}"),

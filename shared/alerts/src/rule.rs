@@ -151,7 +151,7 @@ pub enum NoData {
 
 /// A limit with its clearing limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edge {
+pub struct Threshold {
     /// A value beyond this limit is a breach.
     pub limit: Decimal,
     /// A value that has returned to this limit is clear.
@@ -161,8 +161,8 @@ pub struct Edge {
 /// The limits of a metric: an upper limit, a lower limit or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    above: Option<Edge>,
-    below: Option<Edge>,
+    above: Option<Threshold>,
+    below: Option<Threshold>,
 }
 
 /// Where a value lies between the limits.
@@ -179,9 +179,9 @@ pub(crate) enum Side {
 impl Limits {
     /// The limits. `None` if there is no limit, if a clearing limit lies beyond its limit, or if no value could be
     /// clear.
-    pub fn new(above: Option<Edge>, below: Option<Edge>) -> Option<Self> {
-        let clears = above.as_ref().is_none_or(|edge| edge.clear <= edge.limit)
-            && below.as_ref().is_none_or(|edge| edge.clear >= edge.limit);
+    pub fn new(above: Option<Threshold>, below: Option<Threshold>) -> Option<Self> {
+        let clears = above.as_ref().is_none_or(|threshold| threshold.clear <= threshold.limit)
+            && below.as_ref().is_none_or(|threshold| threshold.clear >= threshold.limit);
         let has_inside = match (&below, &above) {
             (Some(below), Some(above)) => below.clear <= above.clear,
             (None, None) => false,
@@ -191,25 +191,25 @@ impl Limits {
     }
 
     /// The upper limit.
-    pub const fn above(&self) -> Option<&Edge> {
+    pub const fn above(&self) -> Option<&Threshold> {
         self.above.as_ref()
     }
 
     /// The lower limit.
-    pub const fn below(&self) -> Option<&Edge> {
+    pub const fn below(&self) -> Option<&Threshold> {
         self.below.as_ref()
     }
 
     /// Whether the smallest or the largest of some values is beyond a limit.
     pub fn are_passed(&self, least: &Decimal, most: &Decimal) -> bool {
-        self.above().is_some_and(|edge| *most > edge.limit)
-            || self.below().is_some_and(|edge| *least < edge.limit)
+        self.above().is_some_and(|threshold| *most > threshold.limit)
+            || self.below().is_some_and(|threshold| *least < threshold.limit)
     }
 
     /// Whether a value between the smallest and the largest may be clear.
     pub fn may_be_clear(&self, least: &Decimal, most: &Decimal) -> bool {
-        self.above().is_none_or(|edge| *least <= edge.clear)
-            && self.below().is_none_or(|edge| *most >= edge.clear)
+        self.above().is_none_or(|threshold| *least <= threshold.clear)
+            && self.below().is_none_or(|threshold| *most >= threshold.clear)
     }
 
     pub(crate) fn side(&self, value: &Decimal) -> Side {

@@ -12,7 +12,7 @@ use crate::{MAX_AHEAD, MAX_BACK, SETTLING};
 pub struct Start {
     pub(crate) from: Timestamp,
     pub(crate) fold: Fold,
-    is_fresh: bool,
+    needs_value_before: bool,
 }
 
 impl Start {
@@ -38,8 +38,8 @@ impl Start {
             return Self::fresh(day);
         }
 
-        let anchored =
-            Self { from: state.anchor.at, fold: state.anchor.fold.clone(), is_fresh: false };
+        let (from, fold) = (state.anchor.at, state.anchor.fold.clone());
+        let anchored = Self { from, fold, needs_value_before: false };
         let Some(touched) = touched else { return anchored };
         let from = reach_before(rule, touched, now);
         if touched <= state.anchor.at {
@@ -70,7 +70,7 @@ impl Start {
 
     /// A fold that begins in the phase normal, whatever was before.
     const fn fresh(from: Timestamp) -> Self {
-        Self { from, fold: Fold::normal(from), is_fresh: true }
+        Self { from, fold: Fold::normal(from), needs_value_before: true }
     }
 
     /// A start before the anchor, in the phase of the stored episode at `from`. Nothing before `from` was touched.
@@ -100,8 +100,8 @@ impl Start {
     }
 
     /// Whether the newest reading at or before [`from`](Self::from) is needed too, because its value may still hold.
-    pub const fn is_fresh(&self) -> bool {
-        self.is_fresh
+    pub const fn needs_value_before(&self) -> bool {
+        self.needs_value_before
     }
 }
 

@@ -23,7 +23,7 @@ impl Response {
     #[must_use]
     pub fn finish(self, request: &Request, invocation: &Invocation) -> Self {
         let response = self
-            // Keeps a cache from mixing up forms, or the answers to different tokens.
+            // One address has answers in several formats and compressions, and for several tokens.
             .with("vary", "accept, accept-encoding, authorization")
             .with("x-request-id", &request.id)
             .with("x-consumed-read-units", invocation.read_units())

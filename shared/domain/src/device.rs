@@ -166,11 +166,11 @@ impl DeviceObservation {
     }
 
     /// The device to register if the registry has no device of this id. The device introduces the rooms that are not
-    /// known. It is in the room of its newest reading that names a known or introduced room.
-    pub fn new_device(&self, id: DeviceId, is_known: impl Fn(&RoomId) -> bool) -> Device {
-        let introduced = self.rooms.keys().filter(|room| !is_known(room));
+    /// registered. It is in the room of its newest reading that names a registered or introduced room.
+    pub fn new_device(&self, id: DeviceId, is_room_registered: impl Fn(&RoomId) -> bool) -> Device {
+        let introduced = self.rooms.keys().filter(|room| !is_room_registered(room));
         let introduced: BTreeSet<RoomId> = introduced.take(MAX_INTRODUCED_ROOMS).cloned().collect();
-        let registered = |room: &RoomId| is_known(room) || introduced.contains(room);
+        let registered = |room: &RoomId| is_room_registered(room) || introduced.contains(room);
         let place = self
             .rooms
             .iter()

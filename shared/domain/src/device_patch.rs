@@ -255,6 +255,7 @@ impl DevicePatch {
         self.in_room_means.apply(&mut device.0.in_room_means);
         let before = device.metrics().clone();
         for (name, patch) in self.settings() {
+            // A restored metric may not be registered yet.
             if self.restores {
                 device.0.metrics.entry(name.clone()).or_insert_with(|| name.into());
             }

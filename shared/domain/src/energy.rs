@@ -106,6 +106,7 @@ pub fn areas(
     };
     let mut areas: Vec<Option<RowArea>> = rows.iter().map(inside).collect();
 
+    // `inside` has the time between values of one row. Each pair adds the time up to a value of another row.
     for Pair { from, to, first, last } in pairs(rows, neighbours) {
         let until = from.at.saturating_add(hold).min(to.map_or(now, |to| to.at)).max(from.at);
         for (row, area) in rows[first..=last].iter().zip(&mut areas[first..=last]) {

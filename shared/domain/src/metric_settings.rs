@@ -121,10 +121,10 @@ pub struct MetricPatch {
     /// See [`MetricInfo::hold`].
     #[serde(deserialize_with = "hold")]
     pub hold: Edit<TimeDelta>,
-    /// The complete list of exchanges.
+    /// The exchanges. The list replaces the stored one.
     #[serde(deserialize_with = "by_timestamp::<_, DatedExchange, _>")]
     pub exchanges: Edit<BTreeMap<Timestamp, Exchange>>,
-    /// The complete list of verdicts.
+    /// The verdicts. The list replaces the stored one.
     #[serde(deserialize_with = "by_timestamp::<_, DatedVerdict, _>")]
     pub verdicts: Edit<BTreeMap<Timestamp, Verdict>>,
     /// See [`MetricInfo::role`]. When the role is cleared, a sender may set a role again.

@@ -11,7 +11,7 @@ pub struct Room {
     pub id: RoomId,
     /// The name that people see; a person sets it.
     pub name: Option<Label>,
-    /// The home of the room; a person sets it. A home consists of its rooms only.
+    /// The home of the room; a person sets it. No item lists homes: a home exists while a room names it.
     pub home: Option<HomeId>,
     /// Whether the room is outside, if a person has decided. A flag for people: no sum and no mean uses it.
     pub outside: Option<bool>,

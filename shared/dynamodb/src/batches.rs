@@ -46,7 +46,7 @@ impl DynamoStore {
         invocation: &Invocation,
     ) -> PutOutcome {
         let mut pauses = Pauses::default();
-        let mut throttled = None;
+        let mut last_throttling = None;
         if invocation.is_out_of_patience() {
             return not_stored(waiting, out_of_patience());
         }
@@ -60,9 +60,9 @@ impl DynamoStore {
                 }
                 // The SDK has retried too, but gives up before the patience ends.
                 Err(error @ StoreError::Throttled(_)) => error,
-                // The time ended during the retries of the SDK.
+                // Timed out during the SDK's retries: the throttling before it is the cause.
                 Err(StoreError::TimedOut) => {
-                    return not_stored(waiting, throttled.unwrap_or(StoreError::TimedOut));
+                    return not_stored(waiting, last_throttling.unwrap_or(StoreError::TimedOut));
                 }
                 Err(error) => return not_stored(waiting, error),
             };
@@ -71,7 +71,7 @@ impl DynamoStore {
             if !pauses.pause(invocation).await {
                 return not_stored(waiting, cause);
             }
-            throttled = Some(cause);
+            last_throttling = Some(cause);
         }
     }
 

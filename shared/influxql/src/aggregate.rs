@@ -1,4 +1,5 @@
-//! Computes the values of windows, from points, or from rollups where rollups suffice. Fills no window.
+//! Computes the values of windows, from points, or from rollups where rollups suffice. Does not apply `fill()` to
+//! windows without values.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};

@@ -154,8 +154,8 @@ impl<'a> Series<'a> {
         room.unwrap_or_else(|| self.tags.get(name).map_or("", String::as_str))
     }
 
-    /// The metric of a field. Fields that differ only in case share a metric, which has the name of the first of them.
-    /// So a field that is not found is sought again, without regard to case.
+    /// The metric of a field. Fields that differ only in case share one metric, listed under the first field's name. So
+    /// another spelling is searched without regard to case.
     pub(crate) fn field(&self, name: &str) -> Option<SeriesField<'a>> {
         let exact = self.fields.get(name);
         let mut fields = self.fields.iter();

@@ -7,7 +7,7 @@ use alerts::{AlertSubject, MAX_BACK, Watch, can_be_skipped};
 use domain::{Device, DeviceId, QuarterHour, Reading, Timestamp};
 use rollups::is_over;
 use series::SeriesError;
-use table::{AlertKey, StoreError, StoredAlertState, StoredRule};
+use table::{AlertKey, Session, StoreError, StoredAlertState, StoredRule};
 
 use crate::Result;
 use crate::devices::Devices;
@@ -29,7 +29,7 @@ pub type Written = BTreeMap<Timestamp, Reading>;
 #[derive(Debug, Default)]
 pub struct BatchReport {
     /// The judgements.
-    pub report: JudgingReport,
+    pub judgements: JudgingReport,
     /// Devices to judge again later, each with the time of its earliest reading in the batch.
     pub rechecks: BTreeMap<DeviceId, Timestamp>,
     /// Why rules, devices or states could not be read, or why devices are to be judged again.
@@ -58,11 +58,11 @@ struct Match<'a> {
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges the rules on the devices of a batch. Budgets and counters wait for whole quarters of an hour and are left
-    /// out. A rule on many devices is judged only if it limits a metric, and if a reading may have come after its
-    /// quarter was over.
+    /// out. A rule on more than `MAX_FEW` devices waits for the recheck that `rollup` stores for a quarter that breaks
+    /// it. A batch judges such a rule only if it limits a metric, and the quarter may have its rollup already.
     ///
     /// Devices whose newest reading in the batch is over a day old are ignored. If rules, devices or states cannot be
-    /// read, the report asks to judge all other devices again.
+    /// read, the report asks to judge the devices that are not ignored again.
     pub async fn judge_batch(&self, batch: &BTreeMap<DeviceId, Written>) -> BatchReport {
         let fresh: Fresh<'_> =
             batch.iter().filter(|(_, written)| !is_history(written, self.table.now)).collect();
@@ -82,12 +82,12 @@ impl<S: Store> JudgingSession<'_, S> {
         let known = self.known_devices(&rules, fresh).await?;
         let mut matches = self.matches(&rules, &known, fresh);
 
-        let mut batch = BatchReport::default();
+        let mut report = BatchReport::default();
         if !matches.is_empty() {
             let keys: Vec<AlertKey> = matches.keys().cloned().collect();
-            let request = &self.judging.states_request;
-            let listing = request.make(self.table, async |table| table.alert_states(&keys).await);
-            let listing = listing.await?;
+            let throttle = &self.judging.throttles.states;
+            let read = async |table: Session<'_, S>| table.alert_states(&keys).await;
+            let listing = throttle.unless_resting(self.table, read).await?;
             let damaged = listing.damaged();
             let states: BTreeMap<AlertKey, StoredAlertState> =
                 listing.found.into_iter().map(|state| (state.key.clone(), state)).collect();
@@ -100,17 +100,19 @@ impl<S: Store> JudgingSession<'_, S> {
                 (key, JudgingTask::Rule { rule, touched: since(written) })
             };
             let tasks = Tasks::of(Trigger::Batch, &rules, matches.into_iter().map(task));
-            batch.report = self.judge_all(tasks).await;
+            report.judgements = self.judge_all(tasks).await;
         }
 
-        let left = std::mem::take(&mut batch.report.left);
-        batch.add_rechecks(left.iter().filter_map(|key| device_of(&key.subject)), fresh);
-        batch.cause = batch.report.is_cut.then(|| StoreError::TimedOut.into());
-        if let Some((unread, error)) = known.unread {
-            batch.add_rechecks(unread.iter(), fresh);
-            batch.cause = Some(error.into());
-        }
-        Ok(batch)
+        let left = std::mem::take(&mut report.judgements.left);
+        report.add_rechecks(left.iter().filter_map(|key| device_of(&key.subject)), fresh);
+        report.cause = match known.unread {
+            Some((unread, error)) => {
+                report.add_rechecks(unread.iter(), fresh);
+                Some(error.into())
+            }
+            None => report.judgements.is_cut.then(|| StoreError::TimedOut.into()),
+        };
+        Ok(report)
     }
 
     /// Each device in the batch with each rule on it that is judged by batches.
@@ -139,8 +141,8 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 
     /// The registered devices of a batch. A device that the remembered list does not have may be new, so it is read
-    /// from the table. With too many devices to remember, the list is empty, and rules on groups are judged only if a
-    /// reading may have come after its quarter of an hour was over. So only the devices of such readings are read.
+    /// from the table. If memory cannot hold the list, only devices with late readings are read: no others are judged
+    /// on group rules.
     async fn known_devices(&self, rules: &Rules, fresh: &Fresh<'_>) -> Result<KnownDevices> {
         // Only rules on groups need more of a device than its id.
         if rules.on_groups().next().is_none() {
@@ -161,22 +163,19 @@ impl<S: Store> JudgingSession<'_, S> {
         };
         let lacking = fresh.iter().filter(|(id, written)| is_lacking(id, written));
         let lacking: Vec<DeviceId> = lacking.map(|(id, _)| (*id).clone()).collect();
+        let mut known = KnownDevices { listed, ..KnownDevices::default() };
         if lacking.is_empty() {
-            return Ok(KnownDevices { listed, ..KnownDevices::default() });
+            return Ok(known);
         }
 
         match self.stored_devices(&lacking).await {
             Ok(found) => {
-                let new = found.into_iter().map(|device| (device.id().clone(), device)).collect();
-                Ok(KnownDevices { listed, new, unread: None })
+                known.new.extend(found.into_iter().map(|device| (device.id().clone(), device)));
             }
-            Err(error) if error.is_retryable() => Ok(KnownDevices {
-                listed,
-                unread: Some((lacking, error)),
-                ..KnownDevices::default()
-            }),
-            Err(error) => Err(error.into()),
+            Err(error) if error.is_retryable() => known.unread = Some((lacking, error)),
+            Err(error) => return Err(error.into()),
         }
+        Ok(known)
     }
 }
 
@@ -198,11 +197,11 @@ impl Match<'_> {
 
         let metric = watch.metric();
         let written = self.written.values();
-        let batch: Vec<_> = written.map(|reading| observation(reading, metric)).collect();
+        let observations: Vec<_> = written.map(|reading| observation(reading, metric)).collect();
         can_be_skipped(
             &self.rule.definition,
             state.and_then(|stored| episodes_of(&stored.state)),
-            &batch,
+            &observations,
             now,
         )
     }

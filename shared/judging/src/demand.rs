@@ -7,10 +7,24 @@ use series::{DeviceQuestion, EnergyDevice, Grid, Horizon, Level};
 use crate::Result;
 use crate::devices::gauges;
 use crate::judging::JudgingSession;
-use crate::peaks::Peak;
 use crate::ports::Store;
 
 const HOUR: i64 = 3_600_000;
+/// The rows of [`grid_until`]: the period before the recent minutes, and the recent minutes.
+const BEFORE: usize = 0;
+const RECENT_ROW: usize = 1;
+
+/// The highest mean power of a month's periods up to an instant, in kW.
+#[derive(Debug, Clone)]
+pub(crate) struct Peak {
+    pub(crate) month: Timestamp,
+    /// The version of the device's settings: a person's verdict changes the energy of past periods.
+    pub(crate) settings: u64,
+    /// When the first period was read.
+    pub(crate) read_at: Timestamp,
+    pub(crate) until: Timestamp,
+    pub(crate) highest: Option<Exact>,
+}
 
 impl<S: Store> JudgingSession<'_, S> {
     /// The projected demand of a device. Empty in the first minutes of a period, and for a device without energy
@@ -48,11 +62,11 @@ impl<S: Store> JudgingSession<'_, S> {
         let since = self.table.now.saturating_add(-RECENT);
         let Some(grid) = grid_until(range, since, self.table.now) else { return Ok(None) };
         let level = Level::Readings;
-        let rows = self.energy(device, &grid, horizon, level).await?;
-        let Some(rows) = rows else { return Ok(None) };
-        let Some(recent) = rows.bought(1) else { return Ok(None) };
+        let Some(rows) = self.energy(device, &grid, horizon, level).await? else { return Ok(None) };
+        // Only recent energy says how the period goes on. Without energy before, the period has the recent one alone.
+        let Some(recent) = rows.bought(RECENT_ROW) else { return Ok(None) };
+        let energy_so_far = &rows.bought(BEFORE).unwrap_or_else(Exact::zero) + &recent;
 
-        let energy_so_far = &rows.bought(0).unwrap_or_else(Exact::zero) + &recent;
         let mut period =
             RunningPeriod { range, energy: energy_so_far, recent, step: step_of(&rows) };
         if rows.meter.is_counter {
@@ -60,7 +74,7 @@ impl<S: Store> JudgingSession<'_, S> {
             let meter = Meter::of(&gauges).and_then(|meter| meter.alone(&gauges));
             let question = DeviceQuestion::of(device, &grid, horizon, level, self.table.now);
             let powers = self.energy_by(meter, &question).await?;
-            if let Some(recent) = powers.and_then(|rows| rows.bought(1)) {
+            if let Some(recent) = powers.and_then(|rows| rows.bought(RECENT_ROW)) {
                 (period.recent, period.step) = (recent, Exact::zero());
             }
         }
@@ -80,9 +94,9 @@ impl<S: Store> JudgingSession<'_, S> {
         let month = CalendarUnit::Month.bucket_of(until, horizon.zone()).from();
         let key = (device.id().clone(), period);
         let settings = device.fold_settings().number;
-        let is_true =
+        let is_valid =
             |peak: &Peak| (peak.month, peak.settings) == (month, settings) && peak.until <= until;
-        let known = self.judging.peaks.get(&key, now).filter(is_true);
+        let known = self.judging.peaks.get(&key, now).filter(is_valid);
         let begun = || Peak { month, settings, read_at: now, until: month, highest: None };
         let mut peak = known.unwrap_or_else(begun);
 
@@ -184,7 +198,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_peak_that_is_remembered_follows_verdicts_at_once_and_late_readings_within_hours() {
-        let (judging, store) = (Judging::new(), MemoryDb::default());
+        let (judging, store) = (Judging::default(), MemoryDb::default());
         let readings = [(0, "100"), (1, "101"), (2, "103"), (3, "903"), (4, "904")];
         let readings = readings.map(|(hours, value)| reading(hours, value));
         store.put_readings(&readings, None, &invocation()).await;

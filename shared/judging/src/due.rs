@@ -19,13 +19,13 @@ impl<S: Store + DeleteAlertStates> JudgingSession<'_, S> {
         let mut report = self.judge_all(Tasks::of(Trigger::Due, rules, tasks)).await;
 
         let obsolete = std::mem::take(&mut report.obsolete);
-        let request = &self.judging.deletion_request;
+        let throttle = &self.judging.throttles.deletion;
         for StoredAlertState { key, version, .. } in
             due.iter().filter(|state| obsolete.contains(&state.key))
         {
             let delete =
                 async |table: Session<'_, S>| table.delete_alert_state(key, *version).await;
-            if let Err(error) = request.make(self.table, delete).await {
+            if let Err(error) = throttle.unless_resting(self.table, delete).await {
                 report.add(key.clone(), Err(error.into()));
             }
         }
@@ -52,13 +52,9 @@ impl<S: Store> JudgingSession<'_, S> {
         let has_left = !self.is_of_rule(&rule, &key.subject).await?;
         let episodes = episodes_of(&due.state);
         if has_left && !episodes.is_some_and(|state| state.told.is_firing) {
-            let repeats_nothing =
+            let is_obsolete =
                 episodes.is_none_or(|state| state.repeats_nothing_if_deleted(self.table.now));
-            return Ok(if repeats_nothing {
-                JudgementResult::obsolete()
-            } else {
-                JudgementResult::default()
-            });
+            return Ok(JudgementResult { is_obsolete, ..JudgementResult::default() });
         }
 
         self.judge(RuleOnSubject { rule: &rule, key, touched: None, rules, has_left }).await

@@ -26,13 +26,13 @@ impl<S: Store> JudgingSession<'_, S> {
         // The first read of the limit is not repeated. If it fails, the longest limit is assumed.
         let at_once = self.table.invocation.with_patience(Duration::ZERO);
         let limit = self.within(&at_once).subject_silent_after(on_subject).await;
-        let longest = *limit.as_ref().unwrap_or(&LONGEST_SILENCE);
+        let silent_after = *limit.as_ref().unwrap_or(&LONGEST_SILENCE);
 
         let mut start = Start::of(rule, state, touched, self.table.now);
-        let readings = match self.readings(on_subject, &start, longest).await {
+        let readings = match self.readings(on_subject, &start, silent_after).await {
             Err(SeriesError::OutOfReach(_)) => {
                 start = Start::near(rule, state, touched, self.table.now);
-                self.readings(on_subject, &start, longest).await?
+                self.readings(on_subject, &start, silent_after).await?
             }
             readings => readings?,
         };

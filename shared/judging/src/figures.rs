@@ -22,6 +22,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let RuleOnSubject { rule, key, has_left, .. } = on_subject;
         let now = self.table.now;
         let (state, ended) = begin(before, now);
+        // A rule that is off or paused sends nothing, so the alert ends when the rule sends again.
         if ended.is_some() && !rule.definition.tells(now) {
             return Ok(None);
         }
@@ -36,6 +37,8 @@ impl<S: Store> JudgingSession<'_, S> {
         };
 
         let (next, news) = state.judge(&rule.definition, &figures, now);
+        // Of an unregistered device nothing is judged. Its state keeps the old `changed`, so that the first judgement
+        // of its figures sees whether the rule was edited.
         let is_as_before = match before {
             Some(AlertState::Figures(state)) => device.is_none() || *state == next,
             Some(AlertState::Episodes(_)) => false,

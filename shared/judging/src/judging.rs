@@ -13,12 +13,12 @@ use table::{
     StoreResult, StoredRule,
 };
 
+use crate::demand::Peak;
 use crate::devices::Devices;
-use crate::peaks::Peak;
 use crate::ports::Store;
 use crate::progress::TaskProgress;
 use crate::rules::Rules;
-use crate::throttled::ThrottledRequest;
+use crate::throttled::Throttle;
 
 /// How long rules and channels are used before they are read again.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
@@ -39,19 +39,8 @@ const LEAST_TIME: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Judging {
     rules: Remembered<Rules>,
-    rules_request: ThrottledRequest,
     devices: Remembered<Devices>,
-    device_list_request: ThrottledRequest,
-    device_request: ThrottledRequest,
-    rule_request: ThrottledRequest,
-    /// The request that deletes an obsolete state.
-    pub(crate) deletion_request: ThrottledRequest,
-    /// The request that stores rechecks of single devices in place of a rule's recheck.
-    pub(crate) own_rechecks_request: ThrottledRequest,
-    /// The request for the states by which a batch is skipped or judged.
-    pub(crate) states_request: ThrottledRequest,
-    /// The request for the state of the rollups, from which silence limits are learned.
-    pub(crate) rollup_state_request: ThrottledRequest,
+    pub(crate) throttles: Throttles,
     /// How long each device may send nothing before it counts as silent.
     pub(crate) silence_limits: BoundedMemory<DeviceId, TimeDelta>,
     pub(crate) rollups: RollupStateCache,
@@ -61,26 +50,29 @@ pub struct Judging {
     pub(crate) rechecked: BoundedMemory<(DeviceId, u64), BTreeSet<RuleId>>,
 }
 
-impl Default for Judging {
-    fn default() -> Self {
-        Self::new()
-    }
+/// The requests that are made at most once a minute while the table throttles them.
+#[derive(Debug, Default)]
+pub(crate) struct Throttles {
+    rules: Throttle,
+    device_list: Throttle,
+    device: Throttle,
+    rule: Throttle,
+    /// Deletes an obsolete state.
+    pub(crate) deletion: Throttle,
+    /// Stores rechecks of single devices in place of a rule's recheck.
+    pub(crate) own_rechecks: Throttle,
+    /// Reads the states by which a batch is skipped or judged.
+    pub(crate) states: Throttle,
+    /// Reads the state of the rollups, from which silence limits are learned.
+    pub(crate) rollup_state: Throttle,
 }
 
-impl Judging {
-    /// Creates an empty memory.
-    pub fn new() -> Self {
+impl Default for Judging {
+    fn default() -> Self {
         Self {
             rules: Remembered::default(),
-            rules_request: ThrottledRequest::default(),
             devices: Remembered::default(),
-            device_list_request: ThrottledRequest::default(),
-            device_request: ThrottledRequest::default(),
-            rule_request: ThrottledRequest::default(),
-            deletion_request: ThrottledRequest::default(),
-            own_rechecks_request: ThrottledRequest::default(),
-            states_request: ThrottledRequest::default(),
-            rollup_state_request: ThrottledRequest::default(),
+            throttles: Throttles::default(),
             silence_limits: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),
             rollups: RollupStateCache::new(Following::default()),
             peaks: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),
@@ -88,7 +80,9 @@ impl Judging {
             rechecked: BoundedMemory::new(MAX_REMEMBERED, RECHECKED_AGE),
         }
     }
+}
 
+impl Judging {
     /// One call of judging.
     pub const fn session<'a, S>(&'a self, table: Session<'a, S>) -> JudgingSession<'a, S> {
         JudgingSession { judging: self, table }
@@ -123,8 +117,10 @@ impl<S: Store> JudgingSession<'_, S> {
         if let Some(rules) = judging.rules.get(self.table.now, |_| MAX_AGE) {
             return Ok(rules);
         }
-        let request = &judging.rules_request;
-        request.make(self.table, async |table| judging.session(table).refresh().await).await
+        let throttle = &judging.throttles.rules;
+        throttle
+            .unless_resting(self.table, async |table| judging.session(table).refresh().await)
+            .await
     }
 
     /// The rules and channels, read now.
@@ -142,8 +138,8 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// A rule, read from the table now.
     pub(crate) async fn stored_rule(&self, id: &RuleId) -> StoreResult<Option<StoredRule>> {
-        let request = &self.judging.rule_request;
-        request.make(self.table, async |table| table.alert_rule(id).await).await
+        let throttle = &self.judging.throttles.rule;
+        throttle.unless_resting(self.table, async |table| table.alert_rule(id).await).await
     }
 
     /// The devices. Their list is read again after one minute for each thousand of its devices. While the table
@@ -178,10 +174,9 @@ impl<S: Store> JudgingSession<'_, S> {
             return Ok(devices);
         }
 
-        let request = &judging.device_list_request;
-        let page = request
-            .make(self.table, async |table| table.device_page(None, MAX_CACHED_ENTRIES).await);
-        let page = page.await?;
+        let throttle = &judging.throttles.device_list;
+        let read = async |table: Session<'_, S>| table.device_page(None, MAX_CACHED_ENTRIES).await;
+        let page = throttle.unless_resting(self.table, read).await?;
         let devices = (!page.has_more).then(|| Devices::all(page.listing.found));
         Ok(judging.devices.keep(devices.unwrap_or_default(), now))
     }
@@ -216,8 +211,9 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// Devices, read from the table now.
     pub(crate) async fn stored_devices(&self, ids: &[DeviceId]) -> StoreResult<Vec<Device>> {
-        let request = &self.judging.device_request;
-        let found = request.make(self.table, async |table| table.find_devices(ids).await);
+        let throttle = &self.judging.throttles.device;
+        let found =
+            throttle.unless_resting(self.table, async |table| table.find_devices(ids).await);
         Ok(found.await?.found)
     }
 

@@ -25,7 +25,6 @@ mod episodes;
 mod figures;
 mod judging;
 mod observed;
-mod peaks;
 mod ports;
 mod preview;
 mod preview_walk;
@@ -55,7 +54,7 @@ pub use report::JudgingReport;
 pub use result::{JudgementResult, LostMessages};
 pub use rules::{Rules, devices_of, has_sent_watched, subjects_of};
 pub use series::SeriesError;
-pub use throttled::ThrottledRequest;
+pub use throttled::Throttle;
 
 /// A result whose error says why nothing can be judged.
 type Result<T, E = SeriesError> = std::result::Result<T, E>;

@@ -39,7 +39,7 @@ impl<S: Store> JudgingSession<'_, S> {
     ) -> Result<Vec<Observation>> {
         let after_start = start.from().saturating_add(TimeDelta::milliseconds(1));
         let mut found = Vec::new();
-        if start.is_fresh() {
+        if start.needs_value_before() {
             let newest = self.newest_reading(device, after_start, true).await?;
             found.extend(newest.map(|reading| observation(&reading, metric)));
         }

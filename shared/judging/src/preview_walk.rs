@@ -143,9 +143,9 @@ impl<'a> PreviewWalk<'a> {
             return;
         };
 
-        let edges = stored.rollup.span();
-        let since = std::mem::replace(last, edges.map(|(_, last)| last));
-        let gap = since.zip(edges).map(|(since, (first, _))| first.since(since));
+        let span = stored.rollup.span();
+        let since = std::mem::replace(last, span.map(|(_, last)| last));
+        let gap = since.zip(span).map(|(since, (first, _))| first.since(since));
         // A rollup does not show silence within its quarter.
         let may_be_silent = self.silent_after < QuarterHour::LENGTH
             || gap.is_none_or(|gap| gap >= self.silent_after);
@@ -168,13 +168,13 @@ impl Quarter {
     fn extremes(&self, rule: &Rule) -> Vec<Observation> {
         let Some(stored) = &self.stored else { return Vec::new() };
         let Watch::Metric { metric, limits } = &rule.watch else {
-            let edges = stored.rollup.span().map(|(first, last)| BTreeSet::from([first, last]));
-            let edges = edges.into_iter().flatten();
-            return edges.map(|at| Observation { at, value: None }).collect();
+            let ends = stored.rollup.span().map(|(first, last)| BTreeSet::from([first, last]));
+            let ends = ends.into_iter().flatten();
+            return ends.map(|at| Observation { at, value: None }).collect();
         };
         let Some(metric) = stored.rollup.metrics.get(metric) else { return Vec::new() };
 
-        let is_above = limits.above().is_some_and(|edge| metric.max > edge.limit);
+        let is_above = limits.above().is_some_and(|threshold| metric.max > threshold.limit);
         let worst = if is_above || limits.below().is_none() { &metric.max } else { &metric.min };
         let (first, last) = (&metric.first, &metric.last);
         let mut found = vec![Observation { at: first.at, value: Some(worst.clone()) }];

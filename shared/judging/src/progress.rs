@@ -7,6 +7,9 @@ use chrono::TimeDelta;
 use domain::{SWEEP_GROUPS, Timestamp};
 use table::{AlertKey, StoredRule};
 
+use crate::rules::RulesOnSubjects;
+use crate::task::RuleOnSubject;
+
 /// The greatest difference between the clocks of two overlapping invocations.
 const MAX_AHEAD: TimeDelta = TimeDelta::minutes(1);
 
@@ -27,19 +30,6 @@ pub(crate) enum Trigger {
     Sealed,
 }
 
-impl Trigger {
-    /// Whether each call begins after the task that the call before tried last.
-    pub(crate) const fn keeps_place(self) -> bool {
-        matches!(self, Self::Due | Self::Silence | Self::Sealed)
-    }
-
-    /// Whether judging begins with the first task, and not with a random one. Even so, no task waits for ever. Unjudged
-    /// tasks of a batch become rechecks, and the recheck of a saved rule names its last judged device.
-    pub(crate) const fn is_in_order(self) -> bool {
-        matches!(self, Self::Batch | Self::Saved)
-    }
-}
-
 /// The progress of this process.
 #[derive(Debug, Default)]
 pub(crate) struct TaskProgress(Mutex<TriedTasks>);
@@ -53,7 +43,7 @@ struct TriedTasks {
     /// For each trigger, the tasks that need no judgement for now.
     resting: BTreeMap<Trigger, BTreeMap<AlertKey, RestingTask>>,
     /// For each group of devices, the time up to which all complete quarters of an hour are judged.
-    sealed: Option<[Timestamp; SWEEP_GROUPS]>,
+    sealed_until: Option<[Timestamp; SWEEP_GROUPS]>,
 }
 
 /// A task that needs no judgement for now.
@@ -61,8 +51,16 @@ struct TriedTasks {
 struct RestingTask {
     /// When the rule was saved. If the rule is edited, or deleted and made again, the task no longer rests.
     changed: Timestamp,
-    /// The time until which a device cannot be silent, or up to which complete quarters of an hour are judged.
-    at: Timestamp,
+    rest: Rest,
+}
+
+/// How long a task needs no judgement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// Until a time before which the device cannot be silent.
+    Until(Timestamp),
+    /// While the rollups of the subject are complete up to this time: all these quarters are judged.
+    SealedUntil(Timestamp),
 }
 
 impl TaskProgress {
@@ -77,27 +75,19 @@ impl TaskProgress {
     }
 
     /// Notes that a task needs no judgement for now.
-    pub(crate) fn rest(&self, trigger: Trigger, key: &AlertKey, rule: &StoredRule, at: Timestamp) {
-        let rest = RestingTask { changed: rule.definition.changed, at };
-        self.lock().resting.entry(trigger).or_default().insert(key.clone(), rest);
-    }
-
-    /// Forgets which tasks rest, except those in `all`.
-    pub(crate) fn forget_others(&self, trigger: Trigger, all: &[(AlertKey, &StoredRule)]) {
-        let keys: BTreeSet<&AlertKey> = all.iter().map(|(key, _)| key).collect();
-        let mut progress = self.lock();
-        let resting = progress.resting.entry(trigger).or_default();
-        resting.retain(|key, _| keys.contains(key));
+    pub(crate) fn rest(&self, trigger: Trigger, task: RuleOnSubject<'_>, rest: Rest) {
+        let resting = RestingTask { changed: task.rule.definition.changed, rest };
+        self.lock().resting.entry(trigger).or_default().insert(task.key.clone(), resting);
     }
 
     /// The tasks in `all` that do not rest at `now`. If the clock was set back, none rests: they would rest for too
-    /// long.
+    /// long. If `all` is complete, other tasks are forgotten.
     pub(crate) fn awake<'a>(
         &self,
         trigger: Trigger,
         now: Timestamp,
-        mut all: Vec<(AlertKey, &'a StoredRule)>,
-        is_resting: impl Fn(&AlertKey, &StoredRule, Timestamp) -> bool,
+        all: RulesOnSubjects<'a>,
+        is_resting: impl Fn(&AlertKey, &StoredRule, Rest) -> bool,
     ) -> Vec<(AlertKey, &'a StoredRule)> {
         let mut progress = self.lock();
         if progress.newest > Some(now.saturating_add(MAX_AHEAD)) {
@@ -106,23 +96,28 @@ impl TaskProgress {
         progress.newest = Some(now);
         let resting = progress.resting.entry(trigger).or_default();
 
-        all.retain(|(key, rule)| {
-            let rests = |rest: &RestingTask| {
-                rest.changed == rule.definition.changed && is_resting(key, rule, rest.at)
+        let RulesOnSubjects { mut found, is_complete } = all;
+        if is_complete {
+            let keys: BTreeSet<&AlertKey> = found.iter().map(|(key, _)| key).collect();
+            resting.retain(|key, _| keys.contains(key));
+        }
+        found.retain(|(key, rule)| {
+            let rests = |task: &RestingTask| {
+                task.changed == rule.definition.changed && is_resting(key, rule, task.rest)
             };
             !resting.get(key).is_some_and(rests)
         });
-        all
+        found
     }
 
     /// Whether all complete quarters of an hour are judged up to these times, one for each group of devices.
-    pub(crate) fn is_judged_up_to(&self, edges: &[Timestamp; SWEEP_GROUPS]) -> bool {
-        self.lock().sealed.as_ref() == Some(edges)
+    pub(crate) fn is_judged_up_to(&self, sealed_until: &[Timestamp; SWEEP_GROUPS]) -> bool {
+        self.lock().sealed_until.as_ref() == Some(sealed_until)
     }
 
     /// Notes that all complete quarters of an hour are judged up to these times, one for each group of devices.
-    pub(crate) fn note_sealed(&self, edges: [Timestamp; SWEEP_GROUPS]) {
-        self.lock().sealed = Some(edges);
+    pub(crate) fn note_sealed(&self, sealed_until: [Timestamp; SWEEP_GROUPS]) {
+        self.lock().sealed_until = Some(sealed_until);
     }
 
     fn lock(&self) -> MutexGuard<'_, TriedTasks> {

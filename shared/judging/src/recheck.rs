@@ -53,8 +53,8 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
             None => Ok(None),
         };
         let (rechecked, now) = (&self.judging.rechecked, self.table.now);
-        let place = (id.clone(), recheck.touch);
-        let mut judged = rechecked.get(&place, now).unwrap_or_default();
+        let key = (id.clone(), recheck.touch);
+        let mut judged = rechecked.get(&key, now).unwrap_or_default();
 
         let known = device.as_ref().ok().and_then(Option::as_ref);
         let mut of_device: Vec<&StoredRule> = rules.of(id, known).collect();
@@ -72,7 +72,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         if !report.is_done() {
             of_device.retain(|rule| report.left.iter().all(|key| key.rule != rule.id));
             judged.extend(of_device.into_iter().map(|rule| rule.id.clone()));
-            rechecked.keep(place, judged, now);
+            rechecked.keep(key, judged, now);
         }
         Ok(report)
     }
@@ -127,7 +127,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
 
         let note =
             async |table: Session<'_, S>| table.note_rechecks(&own).await.cause.map_or(Ok(()), Err);
-        if self.judging.own_rechecks_request.make(self.table, note).await.is_err() {
+        if self.judging.throttles.own_rechecks.unless_resting(self.table, note).await.is_err() {
             return;
         }
         report.left.retain(|key| !failed.contains(key));

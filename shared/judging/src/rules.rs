@@ -24,6 +24,13 @@ pub struct Rules {
     pub lacking: Vec<StoreError>,
 }
 
+/// Rules, each with a device or room.
+pub(crate) struct RulesOnSubjects<'a> {
+    pub(crate) found: Vec<(AlertKey, &'a StoredRule)>,
+    /// Whether no device or room is missing.
+    pub(crate) is_complete: bool,
+}
+
 impl Rules {
     /// The rule with an id.
     pub fn get(&self, id: &RuleId) -> Option<&StoredRule> {
@@ -46,18 +53,23 @@ impl Rules {
         rules.filter(move |rule| is_about(&rule.definition.scope, id, device))
     }
 
-    /// Each wanted rule with each device or room that it is about.
+    /// Each wanted rule with each device or room that it is about. Without the list of devices nobody knows the devices
+    /// of a group or room, so only rules that name a device are found.
     pub(crate) fn on_subjects(
         &self,
         devices: &Devices,
+        is_listed: bool,
         is_wanted: impl Fn(&StoredRule) -> bool,
-    ) -> Vec<(AlertKey, &StoredRule)> {
+    ) -> RulesOnSubjects<'_> {
+        let names_device = |rule: &StoredRule| matches!(rule.definition.scope, Scope::Device(_));
         let mut found = Vec::new();
         for rule in self.rules.iter().filter(|rule| is_wanted(rule)) {
-            let subjects = subjects_of(&rule.definition, devices.iter()).into_iter();
-            found.extend(subjects.map(|subject| (rule.on(subject), rule)));
+            if is_listed || names_device(rule) {
+                let subjects = subjects_of(&rule.definition, devices.iter()).into_iter();
+                found.extend(subjects.map(|subject| (rule.on(subject), rule)));
+            }
         }
-        found
+        RulesOnSubjects { found, is_complete: is_listed }
     }
 
     /// The wanted rules whose devices are not known, because there are more devices than memory holds.
@@ -82,7 +94,7 @@ impl Rules {
 
     /// All channels, each with the time from which it may send a message of `rule`: now, or the end of its quiet hours.
     /// If the zone is not known, the time is now: the sender reads the zone again and decides.
-    pub(crate) fn channels_of(&self, rule: &Rule, now: Timestamp) -> Vec<(ChannelId, Timestamp)> {
+    pub(crate) fn send_times(&self, rule: &Rule, now: Timestamp) -> Vec<(ChannelId, Timestamp)> {
         let next = |channel: &StoredChannel| match (channel.quiet_hours, self.zone) {
             (Some(quiet), Some(zone)) if !rule.ignores_quiet_hours => quiet.end(now, zone),
             _ => now,

@@ -9,16 +9,17 @@ use crate::Result;
 use crate::devices::Devices;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
-use crate::progress::Trigger;
+use crate::progress::{Rest, Trigger};
 use crate::report::{JudgingReport, may_succeed};
 use crate::result::{JudgementResult, NotJudged};
 use crate::room_mean::RoomMean;
+use crate::rules::Rules;
 use crate::task::{JudgingTask, RuleOnSubject, Tasks};
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges the rules that wait for sealed quarters, which have complete rollups, once for each quarter of the device
-    /// or room. A task that fails, or for which there is no time, is left to the next call. Without the list of devices,
-    /// only rules that name a device are judged.
+    /// or room. A task that fails, or for which there is no time, is left to the next call. Without the list of
+    /// devices, only rules that name a device are judged.
     pub async fn judge_sealed(&self) -> Result<JudgingReport> {
         let rules = self.rules().await?;
         if !rules.rules.iter().any(waits) {
@@ -27,52 +28,59 @@ impl<S: Store> JudgingSession<'_, S> {
 
         let progress = &self.judging.progress;
         let horizon = self.judging.rollups.read(self.table).await?;
-        let edges = horizon.state().map(|state| state.sealed.map(|edge| horizon.believed(edge)));
-        let Some(edges) = edges.filter(|edges| !progress.is_judged_up_to(edges)) else {
+        let sealed = horizon.state().map(|state| state.sealed.map(|at| horizon.believed(at)));
+        let Some(sealed) = sealed.filter(|sealed| !progress.is_judged_up_to(sealed)) else {
             return Ok(JudgingReport::default());
         };
 
         let (devices, unlisted) = self.devices_if_read().await;
-        let edge_of = |key: &AlertKey, rule: &StoredRule| {
-            sealed_until(&key.subject, &rule.definition.watch, &devices, &horizon)
-        };
-        // Without the list nobody knows the devices of a room, or how far their rollups are complete.
-        let is_wanted = |rule: &StoredRule| {
-            waits(rule) && (unlisted.is_none() || matches!(rule.definition.scope, Scope::Device(_)))
-        };
-        let all = rules.on_subjects(&devices, is_wanted);
-        if unlisted.is_none() {
-            progress.forget_others(Trigger::Sealed, &all);
-        }
-        let is_judged = |key: &AlertKey, rule: &StoredRule, judged| judged == edge_of(key, rule);
-        let left = progress.awake(Trigger::Sealed, self.table.now, all, is_judged);
-        let task = |(key, rule)| {
-            let edge = edge_of(&key, rule);
-            (key, JudgingTask::Sealed { rule, edge })
-        };
-        let tasks = left.into_iter().map(task);
-
-        let mut report = self.judge_all(Tasks::of(Trigger::Sealed, &rules, tasks)).await;
+        let tasks = self.sealed_tasks(&rules, &devices, unlisted.is_none(), &horizon);
+        let mut report = self.judge_all(tasks).await;
         match unlisted {
             Some(error) => report.unlisted = Some(error),
             None => report.unjudged = rules.of_unknown_devices(&devices, needs_the_list),
         }
         if report.is_done() {
-            progress.note_sealed(edges);
+            progress.note_sealed(sealed);
         }
         Ok(report)
     }
 
-    /// Judges a rule by the quarters up to `edge`, which have complete rollups. Lets the task rest until further
-    /// quarters have one, unless the judgement failed and may succeed later.
+    /// The rules that wait, on each subject with sealed quarters that are not judged.
+    fn sealed_tasks<'a>(
+        &self,
+        rules: &'a Rules,
+        devices: &Devices,
+        is_listed: bool,
+        horizon: &Horizon,
+    ) -> Tasks<'a> {
+        let sealed_until = |key: &AlertKey, rule: &StoredRule| {
+            sealed_until(&key.subject, &rule.definition.watch, devices, horizon)
+        };
+        let is_resting = |key: &AlertKey, rule: &StoredRule, rest| {
+            rest == Rest::SealedUntil(sealed_until(key, rule))
+        };
+        let (progress, now) = (&self.judging.progress, self.table.now);
+        let all = rules.on_subjects(devices, is_listed, waits);
+        let awake = progress.awake(Trigger::Sealed, now, all, is_resting);
+        let tasks = awake.into_iter().map(|(key, rule)| {
+            let sealed_until = sealed_until(&key, rule);
+            (key, JudgingTask::Sealed { rule, sealed_until })
+        });
+        Tasks::of(Trigger::Sealed, rules, tasks)
+    }
+
+    /// Judges a rule by the quarters up to `sealed_until`, which have complete rollups. Lets the task rest until
+    /// further quarters have one, unless the judgement failed and may succeed later.
     pub(crate) async fn judge_up_to(
         &self,
-        edge: Timestamp,
+        sealed_until: Timestamp,
         on_subject: RuleOnSubject<'_>,
     ) -> Result<JudgementResult, NotJudged> {
         let result = self.judge(on_subject).await;
         if !result.as_ref().is_err_and(|failed| may_succeed(&failed.failure)) {
-            self.judging.progress.rest(Trigger::Sealed, on_subject.key, on_subject.rule, edge);
+            let rest = Rest::SealedUntil(sealed_until);
+            self.judging.progress.rest(Trigger::Sealed, on_subject, rest);
         }
         result
     }
@@ -106,8 +114,8 @@ fn waits(rule: &StoredRule) -> bool {
     rule.definition.is_on && waits
 }
 
-/// Whether a rule waits for whole quarters and finds its devices only in the remembered list. A rule on a counter is
-/// also judged by rechecks, which name a device.
+/// Whether a rule waits for whole quarters and finds its devices only in the remembered list. Not a counter's: if a
+/// device is not listed, rechecks judge its counters.
 fn needs_the_list(rule: &StoredRule) -> bool {
     waits(rule) && !matches!(rule.definition.watch, Watch::Counter { .. })
 }

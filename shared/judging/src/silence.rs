@@ -9,7 +9,7 @@ use table::{AlertKey, StoredRule};
 use crate::Result;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
-use crate::progress::Trigger;
+use crate::progress::{Rest, Trigger};
 use crate::report::JudgingReport;
 use crate::result::{JudgementResult, NotJudged};
 use crate::task::{JudgingTask, RuleOnSubject, Tasks};
@@ -29,11 +29,9 @@ impl<S: Store> JudgingSession<'_, S> {
 
         let (devices, unlisted) = self.devices_if_read().await;
         let (progress, now) = (&self.judging.progress, self.table.now);
-        let is_resting = |_: &AlertKey, _: &StoredRule, until| until > now;
-        let all = rules.on_subjects(&devices, fires_of_silence);
-        if unlisted.is_none() {
-            progress.forget_others(Trigger::Silence, &all);
-        }
+        let is_resting =
+            |_: &AlertKey, _: &StoredRule, rest| matches!(rest, Rest::Until(until) if until > now);
+        let all = rules.on_subjects(&devices, unlisted.is_none(), fires_of_silence);
         let due = progress.awake(Trigger::Silence, now, all, is_resting);
         let tasks = due.into_iter().map(|(key, rule)| (key, JudgingTask::Silence(rule)));
 
@@ -45,7 +43,8 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// Judges a rule on a device if the device is silent. Then lets the task rest until the device may be silent next.
+    /// Judges a rule on a device if the device is silent. The task then rests: until the device may be silent, at most
+    /// [`MAX_REST`], or [`MAX_UNJUDGED`] after a judgement.
     pub(crate) async fn judge_if_silent(
         &self,
         on_subject: RuleOnSubject<'_>,
@@ -57,7 +56,7 @@ impl<S: Store> JudgingSession<'_, S> {
             let result = self.judge(on_subject).await?;
             (self.table.now.saturating_add(MAX_UNJUDGED), Some(result))
         };
-        self.judging.progress.rest(Trigger::Silence, on_subject.key, on_subject.rule, next);
+        self.judging.progress.rest(Trigger::Silence, on_subject, Rest::Until(next));
         Ok(result)
     }
 

@@ -55,13 +55,14 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// Learns the silence limit of a device from its rollups.
     async fn usual_silence(&self, device: &DeviceId) -> StoreResult<TimeDelta> {
-        let request = &self.judging.rollup_state_request;
-        let state = request.make(self.table, async |table| table.rollup_state().await).await?;
+        let throttle = &self.judging.throttles.rollup_state;
+        let state =
+            throttle.unless_resting(self.table, async |table| table.rollup_state().await).await?;
         let Some(state) = state else {
             return Ok(silence_limit(&[], &[]));
         };
-        let edge = rollups::newest_sealable_edge(self.table.now);
-        let sealed = QuarterHour::of(state.sealed_of(device).min(edge));
+        let newest = rollups::newest_sealable_end(self.table.now);
+        let sealed = QuarterHour::of(state.sealed_of(device).min(newest));
         let length = i32::try_from(DAYS * QUARTERS_OF_DAY).expect("a week is short");
         let first = QuarterHour::of(sealed.start().saturating_add(-QuarterHour::LENGTH * length));
         let Ok(range) = TimeRange::new(first.start(), sealed.start()) else {

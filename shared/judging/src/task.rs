@@ -23,15 +23,16 @@ pub(crate) enum JudgingTask<'a> {
     /// A rule to judge by the readings in the table.
     Rule {
         rule: &'a StoredRule,
-        /// The earliest time of readings that were stored, overwritten or deleted; `None` for a saved rule.
+        /// The earliest time of readings that were stored, overwritten or deleted. `None` if no reading changed: the
+        /// rule was saved.
         touched: Option<Timestamp>,
     },
     /// A state whose next judgement is due.
     Due(&'a StoredAlertState),
     /// A rule to judge if the device is silent.
     Silence(&'a StoredRule),
-    /// A rule to judge by the quarters of an hour up to `edge`, which have complete rollups.
-    Sealed { rule: &'a StoredRule, edge: Timestamp },
+    /// A rule to judge by the quarters of an hour up to `sealed_until`, which have complete rollups.
+    Sealed { rule: &'a StoredRule, sealed_until: Timestamp },
 }
 
 impl JudgingTask<'_> {
@@ -60,7 +61,8 @@ pub(crate) struct Tasks<'a> {
 pub(crate) struct RuleOnSubject<'a> {
     pub(crate) rule: &'a StoredRule,
     pub(crate) key: &'a AlertKey,
-    /// See [`JudgingTask::Rule`].
+    /// The earliest time of readings that were stored, overwritten or deleted. `None` if no reading changed: the rule
+    /// was saved, or only time has passed.
     pub(crate) touched: Option<Timestamp>,
     /// All rules, with the channels and pauses.
     pub(crate) rules: &'a Rules,
@@ -78,20 +80,19 @@ impl<'a> Tasks<'a> {
         Self { trigger, rules, by_key: tasks.collect() }
     }
 
-    /// The tasks in order, beginning after `place`. After the last task come those from the first on.
+    /// The tasks after `key`, then those before it, then the task of `key`. Without a key, all tasks in order.
     fn starting_after(
         mut self,
-        place: Option<&AlertKey>,
+        key: Option<&AlertKey>,
     ) -> impl Iterator<Item = (AlertKey, JudgingTask<'a>)> {
-        let mut following = place.map_or_else(BTreeMap::new, |place| self.by_key.split_off(place));
-        // The task with the key `place` comes last.
-        self.by_key.extend(place.and_then(|place| following.remove_entry(place)));
+        let mut following = key.map_or_else(BTreeMap::new, |key| self.by_key.split_off(key));
+        self.by_key.extend(key.and_then(|key| following.remove_entry(key)));
         following.into_iter().chain(self.by_key)
     }
 
-    /// A random task after which to begin, for a process that remembers none. If short-lived processes always began
-    /// with the first task, the last tasks would never be judged.
-    fn place_by_lot(&self) -> Option<AlertKey> {
+    /// A random key after which to begin, for a process that remembers none. If short-lived processes always began with
+    /// the first task, the last tasks would never be judged.
+    fn random_key(&self) -> Option<AlertKey> {
         fastrand::choice(self.by_key.keys()).cloned()
     }
 }
@@ -105,11 +106,18 @@ impl<S: Store> JudgingSession<'_, S> {
     pub(crate) async fn judge_all(&self, tasks: Tasks<'_>) -> JudgingReport {
         let mut report = JudgingReport::default();
         let (trigger, rules) = (tasks.trigger, tasks.rules);
-        let kept = trigger.keeps_place().then(|| self.judging.progress.last(trigger)).flatten();
-        let by_lot = || tasks.place_by_lot().filter(|_| !trigger.is_in_order());
-        let place = kept.or_else(by_lot);
+        let begin_after = match trigger {
+            // In order. Even so, no task waits for ever: unjudged tasks of a batch become rechecks, and the recheck of
+            // a saved rule names its last judged device.
+            Trigger::Batch | Trigger::Saved => None,
+            Trigger::Recheck => tasks.random_key(),
+            Trigger::Due | Trigger::Silence | Trigger::Sealed => {
+                self.judging.progress.last(trigger).or_else(|| tasks.random_key())
+            }
+        };
 
-        let mut tasks: Vec<_> = tasks.starting_after(place.as_ref()).collect();
+        let mut tasks: Vec<_> = tasks.starting_after(begin_after.as_ref()).collect();
+        // Sorting is stable: within both parts, the order after `begin_after` stays.
         let comes_last = |key: &AlertKey, task: &JudgingTask<'_>| {
             task.asks_for_limit() || rules.get(&key.rule).is_none()
         };
@@ -147,8 +155,8 @@ impl<S: Store> JudgingSession<'_, S> {
             report.add(key, result);
         }
 
-        // The next call goes on after the task that was throttled last, so it first tries another rule on the same
-        // device.
+        // The next call goes on after this task. Of its device, another rule then comes first, so that one throttled
+        // rule does not hold up the others. After a cut, it goes on after the last task that was tried.
         if let Some(key) = last_throttled.filter(|_| !report.is_cut) {
             self.judging.progress.note(trigger, &key);
         }
@@ -170,8 +178,8 @@ impl<S: Store> JudgingSession<'_, S> {
             }
             JudgingTask::Due(state) => self.judge_state(state, rules).await.map(Some),
             JudgingTask::Silence(rule) => self.judge_if_silent(on_subject(rule, None)).await,
-            JudgingTask::Sealed { rule, edge } => {
-                self.judge_up_to(edge, on_subject(rule, None)).await.map(Some)
+            JudgingTask::Sealed { rule, sealed_until } => {
+                self.judge_up_to(sealed_until, on_subject(rule, None)).await.map(Some)
             }
         }
     }
@@ -199,7 +207,7 @@ impl<S: Store> JudgingSession<'_, S> {
             };
 
             let next = StoredAlertState::next(known.as_ref(), key.clone(), state, now);
-            let channels = rules.channels_of(&rule.definition, now);
+            let channels = rules.send_times(&rule.definition, now);
             let judgement = NewJudgement::new(rule, next, messages, &channels, now);
             if let Some(result) = self.put(&judgement).await.map_err(NotJudged::unstored)? {
                 return Ok(result);

@@ -6,14 +6,15 @@ use table::{Remembered, Session, StoreError, StoreResult, out_of_patience};
 /// How long a throttled request is not made again.
 const REST: TimeDelta = TimeDelta::minutes(1);
 
-/// A request that many judgements make. It gets a part of the time. If it is throttled, further requests of its kind
-/// fail at once for a minute. Judgements use what was read last, or are put off, so that others keep their time.
+/// The last throttling of one kind of request, which many judgements make. Such a request gets a part of the time. If
+/// it is throttled, further requests of its kind fail at once for a minute: their kind rests. Judgements use what was
+/// read last, or are put off, so that others keep their time.
 #[derive(Debug, Default)]
-pub struct ThrottledRequest(Remembered<()>);
+pub struct Throttle(Remembered<()>);
 
-impl ThrottledRequest {
-    /// Makes the request, and repeats it for a limited time while it is throttled.
-    pub async fn make<S, T>(
+impl Throttle {
+    /// Makes a request, and repeats it for a limited time while it is throttled. Fails at once while its kind rests.
+    pub async fn unless_resting<S, T>(
         &self,
         table: Session<'_, S>,
         request: impl AsyncFnOnce(Session<'_, S>) -> StoreResult<T>,

@@ -75,7 +75,7 @@ impl World {
         let store = MemoryDb::default();
         given::store_home(&store, first).await;
         given::seal(&store, ZONE, at(-60)).await;
-        let world = Self { store, judging: Judging::new() };
+        let world = Self { store, judging: Judging::default() };
         world.save(stored(1, rule, at(-10))).await;
         world
     }
@@ -124,7 +124,7 @@ impl World {
         let given = invocation();
         let found = self.session(now, &given).judge_batch(&batch).await;
         assert!(found.cause.is_none() && found.rechecks.is_empty(), "{found:?}");
-        found.report.judged
+        found.judgements.judged
     }
 
     /// States that are due.
@@ -243,7 +243,8 @@ impl World {
 
 // ---- A throttled device ------------------------------------------------------------------------
 
-/// Thirty sensors in the hall with one rule. The readings of the first are throttled to the end of everybody's patience.
+/// Thirty sensors in the hall with one rule. The readings of the first are throttled to the end of everybody's
+/// patience.
 async fn beside_a_throttled_device(rule: Value) -> (World, Vec<Reading>) {
     let sensors: Vec<_> = (10..40).map(|number| sensor(number, 0)).collect();
     let world = World::new(rule, &sensors).await;
@@ -260,7 +261,7 @@ async fn a_throttled_device_leaves_time_for_the_others_of_its_batch() {
     let session = world.session(at(1), &given);
     let found = Box::pin(session.judge_batch(&batch)).await;
     assert_eq!(found.rechecks.into_keys().collect::<Vec<_>>(), [given::device("d10")]);
-    assert_eq!((found.report.judged, world.told().len()), (29, 29));
+    assert_eq!((found.judgements.judged, world.told().len()), (29, 29));
 }
 
 /// A device that is throttled costs a batch one share, however many rules are about it.
@@ -277,7 +278,7 @@ async fn a_throttled_device_with_several_rules_leaves_time_for_the_others_of_its
     let session = world.session(at(1), &given);
     let found = Box::pin(session.judge_batch(&batch)).await;
     assert_eq!(found.rechecks.into_keys().collect::<Vec<_>>(), [given::device("d10")]);
-    assert_eq!((found.report.judged, found.report.failures.len()), (12 * 29, 1));
+    assert_eq!((found.judgements.judged, found.judgements.failures.len()), (12 * 29, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -303,7 +304,7 @@ async fn values_are_told_though_what_says_when_devices_are_silent_is_throttled()
         let batch = by_device(&sensors);
         let session = world.session(at(1), &given);
         let found = Box::pin(session.judge_batch(&batch)).await;
-        assert_eq!((found.report.judged, world.told().len()), (30, 30), "{throttled}");
+        assert_eq!((found.judgements.judged, world.told().len()), (30, 30), "{throttled}");
         assert!(found.rechecks.is_empty() && found.cause.is_none(), "{throttled}: {found:?}");
     }
 }
@@ -602,15 +603,15 @@ const MANY: usize = 150;
 /// The minutes of such a story: far more than a right order needs.
 const MINUTES: usize = 3_000;
 
-/// Judges as each minute does, with time for a few judgements only, until all devices are told and nothing is left. Where
-/// processes are replaced, each minute has a new one. Returns how many judgements it took.
+/// Judges as each minute does, with time for a few judgements only, until all devices are told and nothing is left.
+/// Where processes are replaced, each minute has a new one. Returns how many judgements it took.
 async fn judge_in_pieces(world: &mut World, now: Timestamp, is_replaced: bool) -> usize {
     let (mut judgements, mut was_cut) = (0, false);
     // A judgement begins with a second left, so the rest is for judgements and what comes before them.
     let mut time = Duration::from_millis(1_003);
     for _ in 0..MINUTES {
         if is_replaced {
-            world.judging = Judging::new();
+            world.judging = Judging::default();
         }
         let piece = Invocation::until(Deadline::after(time));
         let session = world.session(now, &piece);
@@ -658,8 +659,8 @@ async fn what_a_minute_has_no_time_for_goes_on_where_it_ended() {
     assert_eq!(judge_in_pieces(&mut world, at(40), false).await, MANY, "each is judged once");
 }
 
-/// The table throttles a device, so its group is sealed and its quarter waits in the queue, perhaps until the next quarter is
-/// folded. A mean without the device would be above the limit.
+/// The table throttles a device, so its group is sealed and its quarter waits in the queue, perhaps until the next
+/// quarter is folded. A mean without the device would be above the limit.
 #[tokio::test]
 async fn a_room_is_judged_by_no_mean_that_lacks_a_quarter_in_the_queue() {
     let reading = |device: &str, minute, value: &str| {
@@ -723,7 +724,7 @@ async fn while_the_list_of_devices_is_throttled_rechecks_and_the_last_list_tell(
         let piece = Invocation::until(Deadline::after(Duration::from_secs(20)));
         let found = world.session(at(1), &piece).judge_batch(&by_device(&home)).await;
         assert_eq!(
-            (found.report.judged, found.rechecks.len()),
+            (found.judgements.judged, found.rechecks.len()),
             if has_list { (1, 0) } else { (1, 30) }
         );
 
@@ -840,11 +841,11 @@ async fn while_all_devices_are_throttled_states_batches_and_rechecks_are_judged_
     world.put(&batch).await;
     let part = Invocation::until(Deadline::after(Duration::from_secs(20)));
     let found = world.session(at(8), &part).judge_batch(&by_device(&batch)).await;
-    assert_eq!((found.report.judged, world.told().len()), (1, 32), "d3 is clear again");
+    assert_eq!((found.judgements.judged, world.told().len()), (1, 32), "d3 is clear again");
     assert_eq!(found.rechecks.into_keys().collect::<Vec<_>>(), [given::device("new")]);
 
     // A process that has never read a list judges the rules that name the device.
-    let world = World { judging: Judging::new(), ..world };
+    let world = World { judging: Judging::default(), ..world };
     let session = world.session(at(9), &part);
     let report =
         Box::pin(session.recheck(&rules, &recheck("d0"))).await.expect("one rule is judged");
@@ -951,7 +952,7 @@ async fn a_rule_on_devices_that_nobody_knows_is_named_and_a_counter_is_judged_by
         let id = rule_id("r");
         assert!(world.store.delete_alert_rule(&id, &invocation()).await.expect("memory"));
         world.save(stored(1, members.clone(), at(-10))).await;
-        world.judging = Judging::new();
+        world.judging = Judging::default();
         let given = invocation();
         let session = world.session(at(40), &given);
         let silence = Box::pin(session.judge_silence()).await;
@@ -1143,8 +1144,8 @@ async fn a_mean_of_a_room_is_told_by_its_quarters() {
     assert!(turns > 8, "{turns}");
 }
 
-/// The sweep stands still for two hours, and seals one quarter a minute then. The devices send all along, in breach of the
-/// rule from the first reading on or not at all.
+/// The sweep stands still for two hours, and seals one quarter a minute then. The devices send all along, in breach of
+/// the rule from the first reading on or not at all.
 #[tokio::test]
 async fn a_room_whose_quarters_are_sealed_late_is_not_silent() {
     for (no_data, value, expected) in
@@ -1228,7 +1229,8 @@ fn episodes(
     let mut silent_at = None;
     let mut found: Vec<(i64, i64, Option<i64>)> = Vec::new();
     for second in 0..LAST * 60 {
-        // The clock is before the reading of an instant, and after it where nothing has to last. A silence may fire at once.
+        // The clock is before the reading of an instant, and after it where nothing has to last. A silence may fire at
+        // once.
         for pass in 0..4 {
             if pass == 2
                 && let Some(value) = values.get(&second)
@@ -1630,8 +1632,8 @@ async fn a_sum_of_a_room_has_nothing_twice() {
 
 // ---- Bounds ------------------------------------------------------------------------------------
 
-/// Batches are judged by a rule on a thousand devices; by one on more, rechecks of sealed quarters are, and what comes after
-/// that. The first quarter is sealed after 26 minutes, or 25 by a clock that is a minute ahead.
+/// Batches are judged by a rule on a thousand devices; by one on more, rechecks of sealed quarters are, and what comes
+/// after that. The first quarter is sealed after 26 minutes, or 25 by a clock that is a minute ahead.
 #[tokio::test]
 async fn a_rule_on_more_than_a_thousand_devices_is_judged_by_looks_and_late_readings() {
     for number in [MAX_FEW, MAX_FEW + 1, MAX_CACHED_ENTRIES + 1] {
@@ -1768,7 +1770,7 @@ async fn a_breach_of_a_device_that_just_came_is_told_by_a_process_that_does_not_
     let first = [in_room("d", 0, "loft", "20"), in_room("x", 0, "hall", "20")];
     let mut world = World::new(rule, &first).await;
     let second = |second| at(100).saturating_add(TimeDelta::seconds(second));
-    let (minutely, given) = (Judging::new(), invocation());
+    let (minutely, given) = (Judging::default(), invocation());
     let session = minutely.session(Session::new(&world.store, &given, second(0)));
     session.devices().await.expect("memory");
 
@@ -1819,6 +1821,31 @@ async fn a_device_that_comes_back_is_told_nothing_twice() {
     world.put(&warm).await;
     world.batch(&warm, at(160)).await;
     assert_eq!(world.news(), [News::Fired, News::Recovered, News::Fired]);
+}
+
+/// When the device leaves, the next breach has begun and has not fired.
+#[tokio::test]
+async fn a_device_that_leaves_in_a_breach_and_comes_back_is_told_nothing_twice() {
+    let rule = json!({
+        "name": "Warm", "room": "hall", "metric": "temperature", "above": 25, "for": "10m",
+    });
+    let first = [in_room("d", 0, "hall", "20"), in_room("x", 0, "loft", "20")];
+    let world = World::new(rule, &first).await;
+    let read = async |minute, value| {
+        let readings = [in_room("d", minute, "hall", value)];
+        world.put(&readings).await;
+        world.batch(&readings, at(minute)).await;
+    };
+    for (minute, value) in [(110, "30"), (125, "20"), (130, "30")] {
+        read(minute, value).await;
+    }
+    world.move_to("d", "loft", at(131)).await;
+    for minute in 132..136 {
+        world.due(at(minute)).await;
+    }
+    world.move_to("d", "hall", at(136)).await;
+    read(138, "30").await;
+    assert_eq!(world.news(), [News::Passed]);
 }
 
 /// Whoever rechecks has read the rules before.
@@ -1876,7 +1903,7 @@ async fn a_rule_that_is_edited_is_judged_on_a_device_with_more_readings_a_day_th
 
     let members = json!({"name": "Warm", "room": "hall", "metric": "t", "above": 6});
     world.save(stored(2, members, hot[0].at)).await;
-    world.judging = Judging::new();
+    world.judging = Judging::default();
     for (second, value, news) in [(110_002, "9", News::Fired), (110_003, "1", News::Recovered)] {
         let new = [reading(second, value)];
         world.put(&new).await;

@@ -112,7 +112,7 @@ impl Following {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::newest_sealable_edge;
+    use crate::newest_sealable_end;
     use domain::given::{self, at_second, device};
     use table::Backlog;
 
@@ -140,7 +140,7 @@ mod tests {
             let reading = at_second(rng.i64(-3_000..10_000));
             let stored = now.saturating_add(TimeDelta::seconds(rng.i64(0..30)));
             let sealing = stored.saturating_add(TimeDelta::seconds(rng.i64(-60..=60)));
-            let is_sealed = QuarterHour::of(reading).end() <= newest_sealable_edge(sealing);
+            let is_sealed = QuarterHour::of(reading).end() <= newest_sealable_end(sealing);
             assert!(is_late(reading, now) || !is_sealed, "{reading} {now} {stored} {sealing}");
         }
     }

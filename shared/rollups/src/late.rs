@@ -58,7 +58,8 @@ impl LateMarking {
             return Ok(Some(mine.until));
         }
 
-        let new = LateMark { until: now.saturating_add(self.ahead), ..widened(needed, valid) };
+        let mut new = widened(needed, valid);
+        new.until = now.saturating_add(self.ahead);
         for _ in 0..MAX_ATTEMPTS {
             let marks = stored.marks_with(new, now);
             match session.put_late_marks(&marks, stored.version).await? {
@@ -101,6 +102,7 @@ fn all_time() -> TimeRange {
 }
 
 /// Widens the needed mark to all time if the last mark is still valid, and to all devices if that mark was of all time.
+/// The caller sets its end.
 fn widened(needed: LateMark, valid: Option<LateMark>) -> LateMark {
     let Some(valid) = valid else { return needed };
     let both = valid.with(&needed);

@@ -22,16 +22,16 @@ pub fn over_until(now: Timestamp) -> Timestamp {
     now.saturating_add(-GRACE)
 }
 
-/// The end of the newest quarter that a sweep may seal. Every clock agrees that this quarter is over. So a process that
-/// left one of its readings to the sweep saw the reading before.
-pub fn newest_sealable_edge(now: Timestamp) -> Timestamp {
+/// The end of the newest quarter that a sweep may seal. Every clock agrees that this quarter is over. So a process
+/// decides to leave a reading to the sweep before any sweep seals its quarter.
+pub fn newest_sealable_end(now: Timestamp) -> Timestamp {
     QuarterHour::of(now.saturating_add(-(GRACE + SKEW))).start()
 }
 
 /// The newest watermark that a sweep with a right clock may have left. A later watermark was made by a clock that was
 /// ahead, and hides later readings.
 pub fn newest_watermark(now: Timestamp) -> Timestamp {
-    newest_sealable_edge(now.saturating_add(SKEW))
+    newest_sealable_end(now.saturating_add(SKEW))
 }
 
 /// The part of a local day that is folded at `until`: the whole day if it is over, else the first 16 or 8 hours. `None`

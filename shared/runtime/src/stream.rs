@@ -135,7 +135,7 @@ struct DecodedBatch<T> {
 }
 
 impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
-    /// These parts of the function called `name`.
+    /// The stream side of the function called `name`.
     pub fn new(name: &'static str, dead_letters: Q, clock: C, telemetry: Telemetry) -> Self {
         Self { name, dead_letters, clock, telemetry, reported: Mutex::default() }
     }

@@ -59,12 +59,6 @@ impl Telemetry {
         Self { sink, stack: LOCAL.into(), every: 1, successes: Arc::default() }
     }
 
-    /// Logs only every n-th successful invocation.
-    #[must_use]
-    pub fn logging_every(self, every: u32) -> Self {
-        Self { every, ..self }
-    }
-
     /// Whether this successful invocation is logged. The first one of an instance always is.
     fn is_turn(&self) -> bool {
         self.successes.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.every.max(1))
@@ -284,7 +278,7 @@ mod tests {
         let telemetry = Telemetry::to(Arc::new(move |line| {
             sink.lock().expect("no panic").push(serde_json::from_str(line).expect("JSON"));
         }));
-        let telemetry = telemetry.logging_every(every);
+        let telemetry = Telemetry { every, ..telemetry };
         for fill in fill {
             let mut event = WideEvent::begin("ingest");
             event.set("http.route", "POST /readings");

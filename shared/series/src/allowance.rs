@@ -89,16 +89,16 @@ impl<'a> ReadAllowance<'a> {
         reads: &[PlannedRead<'_>],
     ) -> Result<(), SeriesError> {
         let Some(first) = reads.first() else { return Ok(()) };
-        let is_new =
-            |read: &&PlannedRead<'_>| self.devices.insert(read.question.device.id().clone());
-        let new = reads.iter().filter(is_new).count();
+        let devices_before = self.devices.len();
+        self.devices.extend(reads.iter().map(|read| read.question.device.id().clone()));
         self.values += reads.iter().map(PlannedRead::values).sum::<usize>();
         if self.values > MAX_ROW_VALUES {
             return Err(SeriesError::OutOfReach(self.too_many(&first.question)));
         }
 
         // `gather` limits the first read of a single device itself, so only further reads count here.
-        let is_first_read_of_single_device = self.devices.len() == 1 && new == reads.len();
+        let new_devices = self.devices.len() - devices_before;
+        let is_first_read_of_single_device = self.devices.len() == 1 && new_devices == reads.len();
         if is_first_read_of_single_device {
             return Ok(());
         }

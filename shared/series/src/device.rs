@@ -11,7 +11,7 @@ use table::{NearestReading, Session};
 use super::error::SeriesError;
 use super::gather::{DeviceQuestion, DeviceRollups, gather, gather_with_day_before};
 use super::grid::uncovered;
-use super::neighbours::{RangeNeighbours, neighbours};
+use super::neighbours::neighbours;
 use super::values::{Metric, RowValues, usual_interval, values};
 use crate::ports::Store;
 
@@ -87,28 +87,25 @@ pub async fn device_values<'a>(
         with_neighbours.filter(|(_, rule)| needs_neighbours(rule)).collect();
 
     // Gauges have no neighbours, whatever the caller asks for.
-    let (mut gathered, beside);
-    if with_neighbours.values().all(|rule| *rule == MetricRule::Gauge) {
-        gathered = gather(session, question).await?;
-        beside =
-            RangeNeighbours { values: BTreeMap::new(), reach: question.grid.range(), left: None };
+    let mut gathered = if with_neighbours.values().all(|rule| *rule == MetricRule::Gauge) {
+        gather(session, question).await?
     } else {
-        gathered = gather_with_day_before(session, question).await?;
-        let day_before = gathered.day_before.as_ref();
-        beside = neighbours(session, question, &with_neighbours, day_before).await?;
-    }
+        gather_with_day_before(session, question).await?
+    };
+    let day_before = gathered.day_before.as_ref();
+    let outside = neighbours(session, question, &with_neighbours, day_before).await?;
 
     let none = Neighbours::default();
     let metrics = names.iter().map(|name| {
         let rule = rule(name);
-        let neighbours = beside.values.get(name).unwrap_or(&none);
+        let neighbours = outside.values.get(name).unwrap_or(&none);
         let metric = Metric { name, rule: &rule, neighbours };
-        let rows = values(&gathered.pieces, question.grid, metric, question.now, beside.left);
+        let rows = values(&gathered.pieces, question.grid, metric, question.now, outside.left);
         (name.clone(), MetricValues { rule, rows })
     });
     let metrics = metrics.collect();
 
     let interval = usual_interval(&gathered, &names);
     gathered.drop_values();
-    Ok(DeviceValues { device, gathered, metrics, reach: beside.reach, interval })
+    Ok(DeviceValues { device, gathered, metrics, reach: outside.reach, interval })
 }

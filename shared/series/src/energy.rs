@@ -77,22 +77,22 @@ pub struct EnergyDevice<'a> {
 }
 
 impl EnergyDevice<'_> {
-    /// The energy in the row with the index `place`.
-    pub fn row(&self, place: usize) -> RowEnergy {
-        RowEnergy::of(&self.values, &self.meter, place)
+    /// The energy in the row with this index.
+    pub fn row(&self, index: usize) -> RowEnergy {
+        RowEnergy::of(&self.values, &self.meter, index)
     }
 
-    /// The energy bought in the row with the index `place`, in kWh; `None` if the row has no such value.
-    pub fn bought(&self, place: usize) -> Option<Exact> {
-        self.row(place).bought.map(|amount| amount.shown())
+    /// The energy bought in the row with this index, in kWh; `None` if the row has no such value.
+    pub fn bought(&self, index: usize) -> Option<Exact> {
+        self.row(index).bought.map(|amount| amount.shown())
     }
 }
 
 /// The energy of all devices in a range of rows.
-pub fn sum(devices: &[&EnergyDevice<'_>], places: Range<usize>) -> RowEnergy {
+pub fn sum(devices: &[&EnergyDevice<'_>], rows: Range<usize>) -> RowEnergy {
     let mut sum = RowEnergy::default();
-    for place in places {
-        devices.iter().for_each(|device| sum.add(&device.row(place)));
+    for index in rows {
+        devices.iter().for_each(|device| sum.add(&device.row(index)));
     }
     sum
 }

@@ -39,7 +39,7 @@ const GAP_CONCURRENCY: usize = 8;
 const MAX_NEWEST: TimeDelta = TimeDelta::hours(50);
 
 /// The largest number of a device's moves in one answer for which the first reading in the new room is looked up.
-const MAX_ARRIVALS: usize = 200;
+const MAX_MOVES: usize = 200;
 
 domain::words! {
     /// The kinds of items from which rows are made, the finest first.
@@ -202,15 +202,15 @@ impl DeviceRollups {
     /// devices would need memory for their values twice.
     pub(crate) fn drop_values(&mut self) {
         self.of_readings = Vec::new();
-        let mut stays: Vec<RollupPiece> = Vec::new();
+        let mut pieces: Vec<RollupPiece> = Vec::new();
         for mut piece in std::mem::take(&mut self.pieces) {
             piece.rollup.metrics.clear();
-            match stays.last_mut().filter(|stay| stay.goes_on_with(&piece)) {
-                Some(stay) => stay.join(&piece),
-                None => stays.push(piece),
+            match pieces.last_mut().filter(|last| last.goes_on_with(&piece)) {
+                Some(last) => last.join(&piece),
+                None => pieces.push(piece),
             }
         }
-        self.pieces = stays;
+        self.pieces = pieces;
     }
 }
 
@@ -268,16 +268,13 @@ impl<'a> Gathering<'a> {
             return Err(SeriesError::OutOfReach(too_long(question)));
         }
 
-        let rules = FoldRules::of(question.device);
-        let refoldable = question.max_read.min(MAX_READ) - length;
-        let (gathered, outdated_days) = (DeviceRollups::default(), Vec::new());
         Ok(Self {
             question,
-            rules,
-            gathered,
+            rules: FoldRules::of(question.device),
+            gathered: DeviceRollups::default(),
             ranges_to_read,
-            outdated_days,
-            refoldable,
+            outdated_days: Vec::new(),
+            refoldable: question.max_read.min(MAX_READ) - length,
             wants_day_before,
         })
     }
@@ -291,7 +288,7 @@ impl<'a> Gathering<'a> {
         }
 
         self.gathered.pieces.sort_by_key(|piece| piece.range.from());
-        self.find_arrivals(session).await?;
+        self.date_moves(session).await?;
         let levels = self.gathered.pieces.iter().map(|piece| piece.level).collect();
         Ok(DeviceRollups { levels, ..self.gathered })
     }
@@ -312,9 +309,10 @@ impl<'a> Gathering<'a> {
         let mut quarters = self.read_quarters(session, &gaps, &days).await?;
         for gap in gaps {
             let inside = overlapping(&mut quarters, gap);
-            let begin = inside.first().map_or(gap.to(), |quarter| quarter.range.from());
-            if let Ok(silent) = TimeRange::new(gap.from(), begin) {
-                self.check_expiry(session, silent, &days).await?;
+            let first = inside.first().map_or(gap.to(), |quarter| quarter.range.from());
+            // Quarters expire from the oldest on, so only time before the first one can have lost its quarters.
+            if let Ok(without_quarters) = TimeRange::new(gap.from(), first) {
+                self.check_expiry(session, without_quarters, &days).await?;
             }
             for quarter in inside {
                 self.take_quarter(quarter, gap)?;
@@ -342,10 +340,10 @@ impl<'a> Gathering<'a> {
         let mut taken = Vec::new();
         for day in days {
             let is_whole = range.covers(day.range) && self.question.grid.has_in_one_row(day.range);
-            // A copy is used up here, because `check_expiry` needs the day itself.
+            // The rollup of a copy is taken, because `check_expiry` needs the day itself.
             if is_whole
                 && self.is_local_day(day)
-                && self.use_or_refold(&mut day.clone(), day.range, Level::Days)
+                && self.take_or_read(&mut day.clone(), day.range, Level::Days)
             {
                 taken.push(day.range);
             }
@@ -441,25 +439,12 @@ impl<'a> Gathering<'a> {
     ) -> Result<bool, SeriesError> {
         let newest = days.iter().rfind(|day| !day.rollup.is_empty());
         let (Some(gap), Some(newest)) = (gap, newest) else { return Ok(false) };
-        let age = self.question.now.since(gap.from());
-        if age > MAX_NEWEST.min(self.question.max_read) {
-            return Ok(false);
-        }
-
-        // A day as large as the newest one: does it cost more in readings than in quarters?
-        let sizes = ItemSizes::of(self.question.device, newest.rollup.metrics.len());
-        let readings = usize::try_from(newest.rollup.most_values()).unwrap_or(usize::MAX);
-        let quarters = quarters_in(newest.range.length()).min(readings);
-        if sizes.reading.saturating_mul(readings) > sizes.rollup * quarters {
-            return Ok(false);
-        }
+        let Some(limit) = self.limit_of_newest(gap, newest) else { return Ok(false) };
 
         // Readings right after the gap are read in any case, so the same query reads them.
         let following = self.ranges_to_read.iter().position(|range| range.from() == gap.to());
         let to = following.map_or(gap.to(), |index| self.ranges_to_read[index].to());
         let range = TimeRange::new(gap.from(), to).expect("it is at least as long as the gap");
-        // As many readings as cost no more than the quarters since the gap began.
-        let limit = (quarters_in(age) + 1) * sizes.rollup / sizes.reading;
         let order = Order::Ascending;
         let query = RangeQuery { range, order, after: None, limit, consistent: false };
         let page = session.device_readings(self.question.device.id(), &query).await?;
@@ -474,8 +459,25 @@ impl<'a> Gathering<'a> {
         Ok(true)
     }
 
-    /// Uses a rollup, or plans to read its readings instead. Returns false if the next finer level must be read.
-    fn use_or_refold(&mut self, stored: &mut StoredRollup, range: TimeRange, level: Level) -> bool {
+    /// The most readings of the newest part that cost no more than its quarters. `None` if the part is too long, or if
+    /// the newest daily rollup shows that quarters cost less.
+    fn limit_of_newest(&self, gap: &TimeRange, newest: &StoredRollup) -> Option<usize> {
+        let age = self.question.now.since(gap.from());
+        if age > MAX_NEWEST.min(self.question.max_read) {
+            return None;
+        }
+
+        // A day as large as the newest one: does it cost more in readings than in quarters? Each quarter has a reading.
+        let sizes = ItemSizes::of(self.question.device, newest.rollup.metrics.len());
+        let readings = usize::try_from(newest.rollup.most_values()).unwrap_or(usize::MAX);
+        let quarters = quarters_in(newest.range.length()).min(readings);
+        let is_cheap = sizes.reading.saturating_mul(readings) <= sizes.rollup * quarters;
+        is_cheap.then(|| (quarters_in(age) + 1) * sizes.rollup / sizes.reading)
+    }
+
+    /// Takes the rollup out of `stored` and makes a piece of it, or plans to read its readings instead. Returns false
+    /// if the next finer level must be read.
+    fn take_or_read(&mut self, stored: &mut StoredRollup, range: TimeRange, level: Level) -> bool {
         match self.use_of(stored) {
             Use::Split => return false,
             Use::Refold => {
@@ -522,11 +524,11 @@ impl<'a> Gathering<'a> {
     ) -> Result<(), SeriesError> {
         let Some(inside) = quarter.range.intersection(gap) else { return Ok(()) };
         let is_whole = inside == quarter.range && self.question.grid.has_in_one_row(inside);
-        let is_settled = is_whole && self.use_or_refold(quarter, inside, Level::QuarterHours);
+        let is_settled = is_whole && self.take_or_read(quarter, inside, Level::QuarterHours);
         if is_settled || quarter.rollup.is_empty() {
             return Ok(());
         }
-        // The quarter is cut by an edge, or has readings of several rooms.
+        // The quarter is cut by the end of a row, or has readings of several rooms.
         if !quarter.has_readings(self.question.now) {
             return Err(SeriesError::OutOfReach(readings_expired(quarter, self.question.now)));
         }
@@ -558,17 +560,19 @@ impl<'a> Gathering<'a> {
     async fn check_expiry(
         &self,
         session: Session<'_, impl Store>,
-        silent: TimeRange,
+        without_quarters: TimeRange,
         days: &[StoredRollup],
     ) -> Result<(), SeriesError> {
         let days = match self.question.coarsest {
             Level::Days => days,
-            _ => &self.unexpired_days(session, silent).await?,
+            _ => &self.unexpired_days(session, without_quarters).await?,
         };
         let has_readings = |day: &&StoredRollup| {
             let mut metrics = day.rollup.metrics.values();
-            metrics
-                .any(|metric| silent.contains(metric.first.at) || silent.contains(metric.last.at))
+            metrics.any(|metric| {
+                let ends = [metric.first.at, metric.last.at];
+                ends.iter().any(|at| without_quarters.contains(*at))
+            })
         };
         let Some(day) = days.iter().rfind(has_readings) else { return Ok(()) };
 
@@ -576,7 +580,7 @@ impl<'a> Gathering<'a> {
             "The rollups of 15 minutes of {} before {} have expired. Ask from there on; or, for whole \
              days of the home's time zone, {}, with every=1d, 1w, 1mo or 1y.",
             self.question.device.id(),
-            silent.to().min(day.range.to()),
+            without_quarters.to().min(day.range.to()),
             self.question.horizon.zone()
         )))
     }
@@ -614,7 +618,7 @@ impl<'a> Gathering<'a> {
 
     /// The part of a range that lies in the row of a reading.
     fn row_part(&self, range: TimeRange, reading: &Reading) -> TimeRange {
-        let row = self.question.grid.rows()[self.question.grid.place(reading.at)];
+        let row = self.question.grid.rows()[self.question.grid.row_index(reading.at)];
         row.intersection(range).expect("the reading is in both")
     }
 
@@ -626,10 +630,10 @@ impl<'a> Gathering<'a> {
         first: Option<&Reading>,
     ) -> Result<(), SeriesError> {
         let first = first.map_or(range.to(), |reading| reading.at);
-        let Ok(silent) = TimeRange::new(range.from(), first) else { return Ok(()) };
-        let day = silent.from().saturating_add(TimeDelta::days(1)).min(silent.to());
-        let silent = TimeRange::new(silent.from(), day).expect("not empty");
-        let quarters = session.quarters(self.question.device.id(), silent, false).await?;
+        let end = range.from().saturating_add(TimeDelta::days(1)).min(first);
+        let Ok(without_readings) = TimeRange::new(range.from(), end) else { return Ok(()) };
+        let device = self.question.device.id();
+        let quarters = session.quarters(device, without_readings, false).await?;
         let expired = |quarter: &&StoredRollup| {
             !quarter.rollup.is_empty() && !quarter.has_readings(self.question.now)
         };
@@ -641,38 +645,40 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Folds readings of a range into pieces: one for each row and, if rooms are requested, one for each stay in a
-    /// room. Several calls make the same pieces as one call, if each begins with a new [unit](Self::unit_of).
+    /// Folds readings of a range into pieces: one for each row and, if rooms are requested, one for each run of
+    /// readings in the same room. Several calls make the same pieces as one call, if each begins with a new
+    /// [unit](Self::unit_of).
     fn fold(&mut self, range: TimeRange, readings: &[Reading]) {
         let DeviceQuestion { grid, is_by_room, .. } = *self.question;
         let is_here = |reading: &Reading| self.question.is_about(reading.room.as_ref());
-        let is_one_stay = |a: &Reading, b: &Reading| {
+        let is_one_run = |a: &Reading, b: &Reading| {
             let is_of_one_room = !is_by_room || a.room == b.room;
-            grid.place(a.at) == grid.place(b.at) && is_here(a) == is_here(b) && is_of_one_room
+            let is_of_one_row = grid.row_index(a.at) == grid.row_index(b.at);
+            is_of_one_row && is_here(a) == is_here(b) && is_of_one_room
         };
-        let stays: Vec<&[Reading]> = readings.chunk_by(is_one_stay).collect();
-        for stay in stays {
-            self.fold_stay(self.row_part(range, &stay[0]), stay);
+        let runs: Vec<&[Reading]> = readings.chunk_by(is_one_run).collect();
+        for run in runs {
+            self.fold_run(self.row_part(range, &run[0]), run);
         }
     }
 
-    /// Folds the readings of one stay within `part`, a part of a row. A stay ends at the first reading of the next
-    /// stay; the last stay ends with `part`.
-    fn fold_stay(&mut self, part: TimeRange, stay: &[Reading]) {
+    /// Folds a run of readings within `part`, a part of a row. A run ends at the first reading of the next run; the
+    /// last run ends with `part`.
+    fn fold_run(&mut self, part: TimeRange, run: &[Reading]) {
         let is_of_one = |a: &Reading, b: &Reading| self.unit_of(a, part) == self.unit_of(b, part);
         let wants = |name: &MetricName| self.question.wants(name);
         let fold = |unit: &[Reading]| Rollup::fold_some(unit, &self.rules, wants);
-        let folded: Vec<Rollup> = stay.chunk_by(is_of_one).map(fold).collect();
+        let folded: Vec<Rollup> = run.chunk_by(is_of_one).map(fold).collect();
 
-        self.begin_piece(part, &stay[0]);
+        self.begin_piece(part, &run[0]);
         let piece = self.gathered.pieces.last_mut().expect("there is one");
         folded.iter().for_each(|unit| piece.rollup.append(unit, &self.rules));
-        piece.last = stay[stay.len() - 1].at;
+        piece.last = run[run.len() - 1].at;
         self.gathered.of_readings.extend(folded);
     }
 
-    /// Begins a piece with the first reading of a stay, and ends the last piece there if it is in the same `part`. Does
-    /// nothing if the last piece goes on: a page of readings may end within a stay.
+    /// Begins a piece with the first reading of a run, and ends the last piece there if it is in the same `part`. Does
+    /// nothing if the last piece goes on: a page of readings may end within a run.
     fn begin_piece(&mut self, part: TimeRange, reading: &Reading) {
         let Reading { at: first, room, .. } = reading;
         let is_in_other_room = !self.question.is_about(room.as_ref());
@@ -681,6 +687,7 @@ impl<'a> Gathering<'a> {
             piece.is_in_other_room == is_in_other_room && is_of_one_room
         };
 
+        // No piece of a stored rollup begins in `part`: its readings are read because it has none.
         let before = self.gathered.pieces.last_mut();
         let mut before = before.filter(|piece| part.contains(piece.range.from()));
         if before.as_ref().is_some_and(|piece| goes_on(piece)) {
@@ -709,7 +716,7 @@ impl<'a> Gathering<'a> {
 
     /// Finds when a moved device sent its first reading in the new room. No rollup shows this reading if its counter is
     /// 0.
-    async fn find_arrivals(&mut self, session: Session<'_, impl Store>) -> Result<(), SeriesError> {
+    async fn date_moves(&mut self, session: Session<'_, impl Store>) -> Result<(), SeriesError> {
         let device = self.question.device;
         let mut rules = device.metrics().values().map(MetricRule::of);
         if !rules.any(|rule| matches!(rule, MetricRule::Counter(_))) {
@@ -717,7 +724,7 @@ impl<'a> Gathering<'a> {
         }
 
         let mut was_elsewhere = false;
-        let mut left = MAX_ARRIVALS;
+        let mut left = MAX_MOVES;
         for piece in &mut self.gathered.pieces {
             let has_moved = piece.is_in_other_room != was_elsewhere;
             was_elsewhere = piece.is_in_other_room;

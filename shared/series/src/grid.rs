@@ -53,21 +53,21 @@ impl Grid {
     }
 
     /// The index of the row that holds a timestamp. The timestamp must not be before the first row.
-    pub fn place(&self, at: Timestamp) -> usize {
+    pub fn row_index(&self, at: Timestamp) -> usize {
         self.0.partition_point(|row| row.to() <= at)
     }
 
     /// Whether a range lies in one row.
     pub fn has_in_one_row(&self, range: TimeRange) -> bool {
-        let row = self.0.get(self.place(range.from()));
+        let row = self.0.get(self.row_index(range.from()));
         row.is_some_and(|row| row.covers(range))
     }
 
     /// The part of a range in each row, with the row's index.
     pub fn cut(&self, range: TimeRange) -> impl Iterator<Item = (usize, TimeRange)> + '_ {
-        let first = self.place(range.from());
+        let first = self.row_index(range.from());
         let parts = self.0.iter().enumerate().skip(first);
-        parts.map_while(move |(place, row)| Some((place, row.intersection(range)?)))
+        parts.map_while(move |(index, row)| Some((index, row.intersection(range)?)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 
 use chrono::TimeDelta;
 use domain::{DeviceId, QuarterHour, TimeRange, Timestamp, Zone};
-use rollups::{Following, newest_sealable_edge};
+use rollups::{Following, newest_sealable_end};
 use table::{Remembered, RollupState, Session, StoreResult};
 
 use crate::ports::Store;
@@ -14,9 +14,8 @@ use crate::ports::Store;
 #[derive(Debug)]
 pub struct Horizon {
     state: Option<Arc<RollupState>>,
-    /// The newest time up to which rollups can be complete by now. If the stored end is later, a clock was ahead, and
-    /// the end counts only up to here.
-    edge: Timestamp,
+    /// No watermark can be later by now. A later stored one came from a clock that was ahead.
+    newest_sealable: Timestamp,
     following: Following,
     outdated: Arc<AtomicUsize>,
 }
@@ -53,7 +52,7 @@ impl Horizon {
 
     /// Limits a stored end of complete rollups (a watermark) to the newest time that is possible by now.
     pub fn believed(&self, sealed: Timestamp) -> Timestamp {
-        sealed.min(self.edge)
+        sealed.min(self.newest_sealable)
     }
 
     /// The time, in whole quarters of an hour, for which the rollups of the device's readings are complete.
@@ -97,12 +96,12 @@ impl RollupStateCache {
     }
 
     fn of(&self, state: Option<Arc<RollupState>>, now: Timestamp) -> Horizon {
-        let (edge, outdated) = (newest_sealable_edge(now), Arc::default());
-        Horizon { state, edge, following: self.following, outdated }
+        let newest_sealable = newest_sealable_end(now);
+        Horizon { state, newest_sealable, following: self.following, outdated: Arc::default() }
     }
 }
 
-/// A timestamp, rounded up to an edge of a quarter of an hour.
+/// A timestamp, rounded up to the end of a quarter of an hour.
 pub fn ceiling(at: Timestamp) -> Timestamp {
     let quarter = QuarterHour::of(at);
     if quarter.start() == at { at } else { quarter.end() }

@@ -117,8 +117,9 @@ struct Stretch {
 }
 
 impl<S: Store> NeighbourSearch<'_, S> {
-    /// Searches outwards from the edge of the range. A value at the edge counts only in a forward search. Returns how
-    /// far the search came if it used rollups, else the edge.
+    /// Searches outwards from the edge of the range. A value at the edge counts only in a forward search. First reads
+    /// the nearest ten readings; goes on in steps while there are more and values are missing. Returns how far changes
+    /// could change the result ([`reached`](Self::reached)).
     async fn run(&mut self) -> Result<Timestamp, SeriesError> {
         let edge = self.at;
         let is_back = self.order == Order::Descending;
@@ -142,6 +143,8 @@ impl<S: Store> NeighbourSearch<'_, S> {
         Ok(self.reached(edge))
     }
 
+    /// The time up to which changes of rollups could change the result; without end while a value is missing. The edge
+    /// if no rollups were searched.
     fn reached(&self, edge: Timestamp) -> Timestamp {
         let found = self.found.values().map(|sample| sample.at);
         match self.order {
@@ -273,20 +276,21 @@ impl<S: Store> NeighbourSearch<'_, S> {
     async fn search_rollups(&mut self, end: Timestamp) -> Result<Option<Timestamp>, SeriesError> {
         self.has_rolled = true;
         let is_back = self.order == Order::Descending;
-        let near = if is_back { QuarterHour::of(self.at).start() } else { ceiling(self.at) };
-        self.read(self.until(near), FURTHER).await?;
+        let quarters_from =
+            if is_back { QuarterHour::of(self.at).start() } else { ceiling(self.at) };
+        self.read(self.until(quarters_from), FURTHER).await?;
 
-        let far = self.farther(near, QUARTERS);
-        let far = if is_back { far.max(end) } else { far.min(end) };
-        self.search_quarters(Stretch { near, far }).await?;
-        if !self.search_days(Stretch { near: far, far: end }).await? {
+        let days_from = self.farther(quarters_from, QUARTERS);
+        let days_from = if is_back { days_from.max(end) } else { days_from.min(end) };
+        self.search_quarters(Stretch { near: quarters_from, far: days_from }).await?;
+        if !self.search_days(Stretch { near: days_from, far: end }).await? {
             return Ok(None);
         }
 
         // `end` may be inside of a day. Such a day may have no rollup yet, or never get one.
-        let near = self.farther(end, -QUARTERS);
-        let near = if is_back { near.min(far) } else { near.max(far) };
-        self.search_quarters(Stretch { near, far: end }).await?;
+        let last_from = self.farther(end, -QUARTERS);
+        let last_from = if is_back { last_from.min(days_from) } else { last_from.max(days_from) };
+        self.search_quarters(Stretch { near: last_from, far: end }).await?;
         Ok(Some(end))
     }
 

@@ -32,7 +32,7 @@ pub(crate) struct Metric<'a> {
 ///
 /// Time in a room that was not asked for splits the range into stays. A counter's increase from the last reading in one
 /// room to the first reading in the next counts in neither room. `left` is the device's first reading in another room
-/// after the range. The last power is valid until `left`, or until `now` if this is later.
+/// after the range. The last power is valid until `left` or `now`, whichever is later.
 pub(crate) fn values(
     pieces: &[RollupPiece],
     grid: &Grid,
@@ -84,10 +84,10 @@ fn add_stay(
         _ => vec![None; rows.len()],
     };
 
-    for (((place, _), rollup), (counted, held)) in
+    for (((row, _), rollup), (counted, held)) in
         parts.iter().zip(&rollups).zip(counted.into_iter().zip(held))
     {
-        values[*place].append(rollup.as_ref(), &counted, held);
+        values[*row].append(rollup.as_ref(), &counted, held);
     }
 }
 

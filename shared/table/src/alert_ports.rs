@@ -177,7 +177,7 @@ ports! {
         fn rechecks(after: Option<&Rechecked>, limit: usize) -> StoreResult<ListPage<Recheck>>;
     }
 
-    /// Ends the recheck of a device, or of a rule on some of its devices.
+    /// Removes a recheck, or stores how far the recheck of a rule has come.
     FinishRechecks [(UpdateItem, AlertRechecks), (DeleteItem, AlertRechecks)] {
         /// Stores the last device on which a rule was rechecked, unless data were touched since the recheck was read.
         /// Returns whether this is stored. A repeat changes nothing.

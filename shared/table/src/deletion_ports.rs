@@ -78,8 +78,8 @@ ports! {
         /// is not being deleted.
         fn note_found(id: &DeviceId, at: Timestamp) -> StoreResult<Option<Deletion>>;
 
-        /// Ends a deletion, if no belonging was found since `known`; returns whether it is ended. The item stays as a
-        /// tombstone until it expires or until the next reading replaces it.
+        /// Ends a deletion, unless a belonging was found after `known` was read. Returns whether it is ended. The item
+        /// stays as a tombstone until it expires or until the next reading replaces it.
         fn end_deletion(id: &DeviceId, known: &Deletion, at: Timestamp) -> StoreResult<bool>;
     }
 

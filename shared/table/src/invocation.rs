@@ -37,7 +37,7 @@ struct Consumed {
 #[derive(Debug, Default)]
 struct Throttled {
     is_throttled: AtomicBool,
-    whole: Option<Arc<Self>>,
+    parent: Option<Arc<Self>>,
 }
 
 /// The patience if a sender waits for the answer. The answer then comes within 8 seconds, because senders such as Home
@@ -89,9 +89,10 @@ impl Invocation {
     }
 
     fn part_until(&self, deadline: Deadline, patience: Deadline) -> Self {
+        // A part begins as throttled only if nothing may be tried any more.
         let is_throttled = AtomicBool::new(self.is_out_of_patience());
-        let whole = Some(Arc::clone(&self.throttled));
-        let throttled = Arc::new(Throttled { is_throttled, whole });
+        let parent = Some(Arc::clone(&self.throttled));
+        let throttled = Arc::new(Throttled { is_throttled, parent });
         Self { deadline, patience, consumed: Arc::clone(&self.consumed), throttled }
     }
 
@@ -103,9 +104,9 @@ impl Invocation {
     /// Records that the table has throttled a request.
     pub fn note_throttled(&self) {
         let mut part = Some(&self.throttled);
-        while let Some(Throttled { is_throttled, whole }) = part.map(Arc::as_ref) {
+        while let Some(Throttled { is_throttled, parent }) = part.map(Arc::as_ref) {
             is_throttled.store(true, Ordering::Relaxed);
-            part = whole.as_ref();
+            part = parent.as_ref();
         }
     }
 

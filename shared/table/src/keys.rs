@@ -552,8 +552,8 @@ pub fn stays_begun_before_end(range: TimeRange) -> RangeInclusive<String> {
     Timestamp::MIN.to_string()..=format!("{}~", range.last())
 }
 
-/// Bounds for `BETWEEN`: the annotations that may overlap a range. They begin before the end of the range, and not too
-/// long before its start.
+/// Bounds for `BETWEEN`: the annotations that may overlap a range. They begin before the range ends, and at most
+/// [`MAX_ANNOTATED`] before it begins.
 pub fn annotations_in(range: TimeRange) -> RangeInclusive<String> {
     let first = range.from().saturating_add(-MAX_ANNOTATED);
     first.to_string()..=format!("{}{BEHIND_IDS}", range.last())

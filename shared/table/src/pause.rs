@@ -40,7 +40,7 @@ where
                 }
                 cause = Some(throttled);
             }
-            // The time ended during the retries of the SDK.
+            // Timed out during the SDK's retries: the throttling before it is the cause.
             (Err(StoreError::TimedOut), Some(throttled)) => return Err(throttled),
             (done, _) => return done,
         }

@@ -264,8 +264,9 @@ ports! {
     ] {
         /// Edits a registered device if the patch may be applied ([`DevicePatch::check`],
         /// [`MeterChange`](crate::MeterChange)); otherwise says why not. The patch is checked against the device and
-        /// the meters as they are stored when the edit is written. All [`companions`](crate::companions) are written
-        /// with the device, or nothing is. A room that a person names is registered at once, without a reading.
+        /// the meters as they are stored when the edit is written. The device and all [`companions`](crate::companions)
+        /// are written together, or nothing is written. A room that a person names is registered at once, without a
+        /// reading.
         fn edit_device(
             id: &DeviceId,
             patch: &DevicePatch,

@@ -328,22 +328,23 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
 
 /// Reads a component of a status. Returns whether Shelly devices have such a component.
 fn read_component(
-    read: &mut Payload,
+    payload: &mut Payload,
     component: &str,
     members: &Map<String, Value>,
     source: Option<&str>,
 ) -> bool {
     let values = &members[component];
     let (kind, number) = component.split_once(':').unwrap_or((component, ""));
-    if SILENT.contains(&kind) || ENVELOPE.contains(&kind) {
-        return SILENT.contains(&kind);
+    let is_silent = SILENT.contains(&kind);
+    if is_silent || ENVELOPE.contains(&kind) {
+        return is_silent;
     }
     let rows = rows_of(kind).filter(|_| !number.is_empty());
     let Some(rows) = rows else {
         if values.is_object() && !number.is_empty() {
-            read.unite(component, component_of(component, component, values, &[]));
+            payload.unite(component, component_of(component, component, values, &[]));
         } else {
-            read.ignore(component);
+            payload.ignore(component);
         }
         return false;
     };
@@ -360,7 +361,7 @@ fn read_component(
         let metric = if is_board { "device_temperature" } else { "temperature" };
         one.take(&part, values, &[("tF", metric, FAHRENHEIT)]);
     }
-    read.unite(component, one);
+    payload.unite(component, one);
     true
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn assemble(
 /// Makes readings of entries, in their order.
 pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times) -> Assembled {
     let mut all = Assembled::default();
-    // The places in `all.timed` and in `all.arrivals`, where further entries are merged.
+    // The indices in `all.timed` and in `all.arrivals`, where further entries are merged.
     let mut by_key: HashMap<ReadingKey, usize> = HashMap::with_capacity(entries.len());
     let mut by_device: HashMap<DeviceId, usize> = HashMap::new();
     for (index, entry) in entries.into_iter().enumerate() {

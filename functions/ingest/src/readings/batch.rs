@@ -79,7 +79,7 @@ impl PlacedReadings {
         split
     }
 
-    /// Adds a reading and notes its place in `slot`, an entry of a map. If `slot` has the place of a reading already,
+    /// Adds a reading and stores its index in `slot`, an entry of a map. If `slot` has the index of a reading already,
     /// merges both readings into one.
     pub(super) fn add_or_merge<K>(
         &mut self,

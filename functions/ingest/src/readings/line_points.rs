@@ -87,12 +87,12 @@ impl Reader<'_> {
                 let detail = format!("more than {MAX_READINGS} lines; send fewer at a time");
                 return Err(Problem::new(ProblemKind::TooLarge, detail));
             }
-            let place = points.lines.len();
+            let index = points.lines.len();
             points.lines.push((number, text));
             let added =
-                line.map_err(LineFault::from).and_then(|line| self.add(&line, place, &mut points));
+                line.map_err(LineFault::from).and_then(|line| self.add(&line, index, &mut points));
             if let Err(fault) = added {
-                points.refuse(place, &fault);
+                points.refuse(index, &fault);
             }
         }
         Ok(points)
@@ -101,14 +101,14 @@ impl Reader<'_> {
     fn add(
         &self,
         line: &ProtocolLine<'_>,
-        place: usize,
+        index: usize,
         points: &mut LinePoints<'_>,
     ) -> Result<(), LineFault> {
         let mapped = mapping::map(line, &self.rules)?;
         let time = self.time(line.timestamp)?;
         points.strings += mapped.strings;
         for why in &mapped.refused {
-            points.refuse(place, &LineFault::Mapping(why.clone()));
+            points.refuse(index, &LineFault::Mapping(why.clone()));
         }
 
         let series = series(line);
@@ -116,42 +116,43 @@ impl Reader<'_> {
         for point in &mapped.points {
             if !self.sender.may_write(&point.device) {
                 points.assembled.is_foreign = true;
-                points.refuse(place, &LineFault::Foreign(point.device.clone()));
+                points.refuse(index, &LineFault::Foreign(point.device.clone()));
                 continue;
             }
             let (device, fields) = (&point.device, &*point.metrics);
-            let of_line = LinePoint { device, room, fields, time, series, line: place };
+            let of_line = LinePoint { device, room, fields, time, series, line: index };
             match points.unite(&of_line) {
                 Ok(n) => points.assembled.timed.readings[n].say(mapped.about(point), room),
-                Err(fault) => points.refuse(place, &fault),
+                Err(fault) => points.refuse(index, &fault),
             }
         }
         Ok(())
     }
 
+    /// The time of a point. If it is not allowed, the error names a precision by which it would be.
     fn time(&self, timestamp: Option<i64>) -> Result<LineTime, LineFault> {
         let Some(number) = timestamp else {
             let at = self.times.arrived;
             return Ok(LineTime { nanos: i128::from(at.as_millis()) * MILLISECOND, at });
         };
 
-        let read = self.precision.time(number);
-        if let Some(time) = read.filter(|time| self.is_allowed(time.at)) {
+        let by_precision = self.precision.time(number);
+        if let Some(time) = by_precision.filter(|time| self.is_allowed(time.at)) {
             return Ok(time);
         }
 
-        let is_meant =
+        let fits =
             |other: &Precision| other.time(number).is_some_and(|time| self.is_allowed(time.at));
-        let meant = Precision::ALL.into_iter().find(is_meant);
+        let fitting = Precision::ALL.into_iter().find(fits);
 
         let precision = self.precision.of(number).name();
-        let shown = read.map_or_else(
+        let shown = by_precision.map_or_else(
             || "outside of the years 1970 to 9999".to_owned(),
             |time| time.at.to_string(),
         );
-        Err(match (read, meant) {
-            (_, Some(meant)) => {
-                LineFault::Precision { number, at: shown, precision, meant: meant.name() }
+        Err(match (by_precision, fitting) {
+            (_, Some(fitting)) => {
+                LineFault::Precision { number, at: shown, precision, meant: fitting.name() }
             }
             (Some(time), None) => {
                 self.times.fault(time.at, MAX_AHEAD).expect_err("it is not allowed").into()
@@ -175,11 +176,11 @@ impl Precision {
 }
 
 impl LinePoints<'_> {
-    fn refuse(&mut self, place: usize, fault: &LineFault) {
+    fn refuse(&mut self, index: usize, fault: &LineFault) {
         let message = fault.to_string();
         // An error has a `field` if its line was parsed but cannot be stored, and none if the line cannot be parsed.
         let field = (!matches!(fault, LineFault::Line(_))).then(String::new);
-        self.assembled.rejected.push(FieldError { index: Some(place), field, message });
+        self.assembled.rejected.push(FieldError { index: Some(index), field, message });
     }
 
     /// Adds a point to the reading of its device and millisecond. Returns the index of the reading.
@@ -187,17 +188,17 @@ impl LinePoints<'_> {
     /// If two points have the same field, the later instant wins; at the same instant, the later line.
     fn unite(&mut self, point: &LinePoint<'_>) -> Result<usize, LineFault> {
         let timed = &mut self.assembled.timed;
-        let (place, sources) = match self.sources.entry(point.key()) {
+        let (index, sources) = match self.sources.entry(point.key()) {
             Slot::Occupied(slot) => slot.into_mut(),
             Slot::Vacant(slot) => {
-                let place = timed.readings.len();
+                let index = timed.readings.len();
                 let fields = point.fields.iter();
                 let metrics = fields.clone().map(|field| (field.name.clone(), field.value.clone()));
                 timed.readings.push(point.reading(metrics.collect())?);
                 timed.origins.push(vec![point.line]);
                 let sources = fields.map(|field| point.source(field));
-                slot.insert((place, sources.collect()));
-                return Ok(place);
+                slot.insert((index, sources.collect()));
+                return Ok(index);
             }
         };
         point.ensure_fits(sources)?;
@@ -217,12 +218,12 @@ impl LinePoints<'_> {
             later.insert(field.name.clone(), field.value.clone());
         }
 
-        timed.origins[*place].push(point.line);
+        timed.origins[*index].push(point.line);
         if !later.is_empty() {
-            timed.readings[*place].unite(point.reading(later)?);
+            timed.readings[*index].unite(point.reading(later)?);
         }
 
-        Ok(*place)
+        Ok(*index)
     }
 }
 

@@ -51,14 +51,14 @@ pub(crate) async fn conditions(
     let grid = Grid::quarters(range);
     ensure_answerable(devices.len(), &grid)?;
 
-    let rooms = asked.rooms();
+    let rooms = asked.rooms.as_ref();
     let question = |device| DeviceQuestion::of(device, &grid, &horizon, Level::QuarterHours, now);
     let questions: Vec<_> =
         devices.iter().map(|device| DeviceQuestion { rooms, ..question(*device) }).collect();
     let (found, plan) =
         Box::pin(find(call.session, &questions, &request.search)).await.map_err(problem)?;
 
-    let before = asked.units() + UnfoldedChanges::READ_UNITS;
+    let before = asked.of_rooms.units + UnfoldedChanges::READ_UNITS;
     let explanation = || Explanation::of(&questions, plan, before, call.session.invocation);
     let explain = request.is_explained.then(explanation);
     let answer = ConditionsAnswer {
@@ -66,8 +66,8 @@ pub(crate) async fn conditions(
         devices: devices.iter().map(|device| device.id()).collect(),
         episodes: &found,
         left_out,
-        lag: lacking.of(grid.range(), asked.device().map(Device::id)),
-        rooms_lack: asked.rooms_lack(),
+        lag: lacking.of(grid.range(), asked.device.as_ref().map(Device::id)),
+        rooms_lack: asked.of_rooms.lack,
     };
     let is_lacking = answer.lag.is_some() || answer.rooms_lack.is_some();
     Ok(cached(call, grid.range(), is_lacking, answer.respond(explain)?))

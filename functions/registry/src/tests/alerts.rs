@@ -49,7 +49,7 @@ impl Freezer {
         });
         let rule = save(&store, members, -1, 1).await;
         let registry = registry.with_hint(hint.clone());
-        Self { store, registry, hint, clock, minutely: Judging::new(), rule }
+        Self { store, registry, hint, clock, minutely: Judging::default(), rule }
     }
 
     async fn write(&self, minute: i64, value: i64) -> Reading {
@@ -255,7 +255,7 @@ async fn who_does_not_know_an_edited_rule_yet_leaves_the_judgement_to_others() {
     let rule = StoredRule { id: rule_id("r"), version: 2, definition: rule };
     let (store, given) = (&freezer.store, &given::invocation());
     assert!(store.put_alert_rule(&rule, given).await.expect("memory"));
-    let judging = Judging::new();
+    let judging = Judging::default();
     let saved = judging.session(Session::new(store, given, second(20))).judge_saved(&rule).await;
     assert!(saved.report.is_ok());
 

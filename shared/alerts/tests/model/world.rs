@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use alerts::{
-    Edge, EpisodeState, JudgedReadings, Judgement, Limits, Message, News, NoData, Observation,
-    Phase, Rule, Scope, Start, Watch, can_be_skipped, fold_episodes,
+    EpisodeState, JudgedReadings, Judgement, Limits, Message, News, NoData, Observation, Phase,
+    Rule, Scope, Start, Threshold, Watch, can_be_skipped, fold_episodes,
 };
 use chrono::TimeDelta;
 use domain::given::{self, device, label};
@@ -96,8 +96,8 @@ pub(crate) fn some_rule(rng: &mut Rng) -> Plain {
 pub(crate) fn rule_of(plain: Plain, changed: i64) -> Rule {
     let metric = || given::metric("temperature");
     let limits = |above| {
-        let edge = Edge { limit: number(above), clear: number(plain.clear.min(above)) };
-        Limits::new(Some(edge), None).expect("limits")
+        let threshold = Threshold { limit: number(above), clear: number(plain.clear.min(above)) };
+        Limits::new(Some(threshold), None).expect("limits")
     };
     Rule {
         name: label("warm"),
@@ -134,7 +134,7 @@ impl Readings {
     /// What a start asks for.
     fn asked(&self, start: &Start) -> Vec<Observation> {
         let from = minute(start.from());
-        let before = self.0.range(..=from).next_back().filter(|_| start.is_fresh());
+        let before = self.0.range(..=from).next_back().filter(|_| start.needs_value_before());
         before.into_iter().chain(self.0.range(from + 1..)).map(Self::observation).collect()
     }
 

@@ -128,7 +128,7 @@ impl ConditionsSchema {
     }
 
     /// The index of a metric in the schema.
-    pub fn place(&self, name: &MetricName) -> Option<usize> {
+    pub fn index_of(&self, name: &MetricName) -> Option<usize> {
         self.metrics.iter().position(|metric| metric.name == *name)
     }
 

@@ -58,9 +58,10 @@ struct State {
     /// The result of that read is older, and must not replace them.
     kept: Kept,
     /// The number of reads that have begun.
-    begun: u64,
-    /// The number of the last read that succeeded, from 1. It serves all requests that came before it began.
-    succeeded: u64,
+    reads_begun: u64,
+    /// The number of the last read that succeeded, from 1. A caller that saw a smaller `reads_begun` may use its
+    /// result.
+    last_success: u64,
     /// When more devices were found than memory holds; below, the same for rooms.
     too_many_devices: Option<Timestamp>,
     too_many_rooms: Option<Timestamp>,
@@ -178,11 +179,11 @@ impl<C: Clock> CachedRegistry<C> {
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<Arc<Snapshot>> {
-        let begun_before = self.state().begun;
+        let begun_before = self.state().reads_begun;
         let snapshot = self.snapshot(session, log).await?;
         let is_new = |snapshot: &Snapshot| {
             self.age(snapshot) < MAX_LIST_AGE && !snapshot.is_empty()
-                || self.state().succeeded > begun_before
+                || self.state().last_success > begun_before
         };
         let is_cheap = snapshot.has_all_devices
             && snapshot.has_all_rooms
@@ -202,9 +203,9 @@ impl<C: Clock> CachedRegistry<C> {
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<Arc<Snapshot>> {
-        let begun_before = self.state().begun;
+        let begun_before = self.state().reads_begun;
         let _reading = self.reading.lock().await;
-        self.current_if_or_read(|_| self.state().succeeded > begun_before, session, log).await
+        self.current_if_or_read(|_| self.state().last_success > begun_before, session, log).await
     }
 
     /// The registry for a request about a device or room that is not in memory. Reads the registry again, unless this
@@ -215,11 +216,11 @@ impl<C: Clock> CachedRegistry<C> {
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<Arc<Snapshot>> {
-        let begun_before = self.state().begun;
+        let begun_before = self.state().reads_begun;
         let is_new = |snapshot: &Snapshot| {
             let seconds = (entries(snapshot) / ENTRIES_PER_SECOND) as u64;
             self.age(snapshot) < Duration::from_secs(seconds).min(self.max_age)
-                || self.state().succeeded > begun_before
+                || self.state().last_success > begun_before
         };
         if let Some(current) = self.current().filter(|snapshot| is_new(snapshot)) {
             return Ok(with_unreadable_logged(current, log));
@@ -381,12 +382,12 @@ impl<C: Clock> CachedRegistry<C> {
         let halves_before = read_halves(session.invocation);
         let (number, too_many_devices, too_many_rooms) = {
             let mut state = self.state();
-            state.begun += 1;
+            state.reads_begun += 1;
             state.kept = Kept::default();
             let recent = |found: Option<Timestamp>| {
                 found.filter(|found| self.since(*found) < OVERSIZE_MAX_AGE)
             };
-            (state.begun, recent(state.too_many_devices), recent(state.too_many_rooms))
+            (state.reads_begun, recent(state.too_many_devices), recent(state.too_many_rooms))
         };
 
         // The lists are read one after the other, so that a cold start makes a single connection. Boxed, because every
@@ -414,7 +415,7 @@ impl<C: Clock> CachedRegistry<C> {
         state.last_read_halves = read_halves(session.invocation).saturating_sub(halves_before);
         state.back_off = None;
         state.current = Some(Arc::clone(&snapshot));
-        state.succeeded = number;
+        state.last_success = number;
         Ok(snapshot)
     }
 

@@ -98,7 +98,7 @@ impl<C: Clock> CachedRegistry<C> {
                 continue;
             }
 
-            // The cached room is removed first: this reading may need the item even if an earlier reading did not.
+            // A cached room counts only if it is enough for each reading of the device.
             let place = found.places.remove(id).or_else(|| self.places.get(id));
             let is_enough = |place: &CachedPlace| {
                 need == DeviceDetail::Places && suffices(place, reading, found)
@@ -130,7 +130,8 @@ impl<C: Clock> CachedRegistry<C> {
     }
 }
 
-/// Whether the cached room is enough to give the reading its room. If so, the device's item need not be read.
+/// Whether the cached room is enough to give the reading its room. If so, the device's item need not be read. A chosen
+/// room overrides a named one, so the item is needed only if the named room is new.
 fn suffices(place: &CachedPlace, reading: &Reading, found: &FoundDevices) -> bool {
     match &reading.named_room {
         None => true,

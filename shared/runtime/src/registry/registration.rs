@@ -43,7 +43,7 @@ impl<C: Clock> CachedRegistry<C> {
         log.set("registry.observations", new.observations.len());
 
         let registering = new.observations.iter().take(MAX_REGISTERED).map(|(id, observation)| {
-            let is_known = |room: &RoomId| new.is_known_to(observation, room, found);
+            let is_known = |room: &RoomId| new.is_known_without(observation, room, found);
             self.register(session, id, observation, is_known, found)
         });
         let registering: Vec<_> = registering.collect();
@@ -159,19 +159,16 @@ impl<'a> FirstNames<'a> {
     fn of(stored: &'a [Reading], found: &FoundDevices) -> Self {
         let introduces_room =
             |reading: &Reading| reading.about.as_ref().is_some_and(|about| about.introduces_room);
-        let is_new =
+        let needs_registration =
             |reading: &&Reading| !found.is_registered(&reading.device) || introduces_room(reading);
         let introducing = stored.iter().filter(|reading| introduces_room(reading));
-        Self {
-            observations: observations(stored.iter().filter(is_new)),
-            introduced_rooms: introducing
-                .filter_map(|reading| reading.named_room.as_ref())
-                .collect(),
-        }
+        let introduced_rooms = introducing.filter_map(|reading| reading.named_room.as_ref());
+        let observations = observations(stored.iter().filter(needs_registration));
+        Self { observations, introduced_rooms: introduced_rooms.collect() }
     }
 
     /// Whether a room is known without this device: it is registered, or another device of the request introduces it.
-    fn is_known_to(
+    fn is_known_without(
         &self,
         observation: &DeviceObservation,
         room: &RoomId,

@@ -143,7 +143,7 @@ fn matching_entry(
         return None;
     }
     let values = boxed.conditions.iter().map(|(name, interval)| {
-        let means = found.values().get(boxed.schema.place(name)?)?;
+        let means = found.values().get(boxed.schema.index_of(name)?)?;
         interval.contains(&means.mean).then(|| ((*name).clone(), means.clone()))
     });
     Some((found.quarter, values.collect::<Option<_>>()?))
@@ -158,7 +158,7 @@ impl<'a> Boxed<'a> {
         let conditions =
             search.conditions.iter().map(|condition| (&condition.metric, &condition.interval));
         let conditions: BTreeMap<_, _> = conditions.collect();
-        match conditions.keys().find(|name| schema.place(name).is_none()) {
+        match conditions.keys().find(|name| schema.index_of(name).is_none()) {
             Some(name) => Err(name),
             None => {
                 let region = schema.region(&conditions);

@@ -28,7 +28,8 @@ impl NewJudgement {
     /// One transaction holds only as many messages as [`MAX_JUDGEMENT_PARTS`] allows. If there are more, the newest are
     /// stored, and the others are [`left_out`](Self::left_out).
     ///
-    /// A message of a firing alert gets a link to acknowledge the alert.
+    /// A message of a firing episode gets a link, which acknowledges the episode. Figures have no link: nothing lasts
+    /// that could be acknowledged.
     pub fn new(
         rule: &StoredRule,
         mut state: StoredAlertState,
@@ -48,9 +49,9 @@ impl NewJudgement {
         let mut waiting = Vec::new();
         for told in &told {
             let has_link = told.message.news.is_firing() && !channels.is_empty();
-            let key = has_link.then(|| LinkKey::new(random()));
-            if let (Some(key), AlertState::Episodes(state)) = (&key, &mut state.state) {
-                state.add_link(key);
+            let mut key = None;
+            if has_link && let AlertState::Episodes(state) = &mut state.state {
+                state.add_link(key.insert(LinkKey::new(random())));
             }
             waiting.extend(channels.iter().map(|(id, next)| WaitingMessage {
                 key: key.clone(),
@@ -109,7 +110,7 @@ pub enum JudgementOutcome {
 mod tests {
     use std::collections::BTreeSet;
 
-    use alerts::News;
+    use alerts::{FigureState, News};
 
     use super::*;
     use crate::given;
@@ -157,5 +158,17 @@ mod tests {
         assert_eq!(keys.len(), 2, "one for all channels of a message");
         assert!(!state.clone().acknowledge_by(&LinkKey::new([0; 16])));
         assert_eq!(made(&[]).state(), &given::firing("r", "d"), "nobody gets a link");
+    }
+
+    #[test]
+    fn a_figure_has_no_link_because_nothing_lasts_that_it_could_acknowledge() {
+        let (rule, key) = (given::alert_rule("r", Timestamp::MIN), given::alert_key("r", "d"));
+        let state = AlertState::Figures(FigureState::default());
+        let state = StoredAlertState::next(None, key, state, Timestamp::MIN);
+        let (by, messages) =
+            ([(given::channel_id("a"), Timestamp::MIN)], vec![given::message(1, News::Fired)]);
+        let made = NewJudgement::new(&rule, state, messages, &by, Timestamp::MAX);
+        assert_eq!(made.waiting().len(), 1);
+        assert_eq!(made.waiting()[0].key, None);
     }
 }

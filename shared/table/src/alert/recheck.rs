@@ -27,13 +27,6 @@ pub struct Recheck {
     pub touch: u64,
 }
 
-impl Recheck {
-    /// Whether no data were touched since `read` was read. The device in `after` may differ.
-    pub fn is_untouched_since(&self, read: &Self) -> bool {
-        self.since == read.since && self.touch == read.touch
-    }
-}
-
 impl From<DeviceId> for Rechecked {
     fn from(device: DeviceId) -> Self {
         Self::Device(device)

@@ -54,18 +54,18 @@ impl<D: Db> Patterns<'_, D> {
         let in_room = |reading: &Reading| reading.room.as_ref() == Some(room);
         let share = (query.limit + 1) * 5 / 4 / devices.len().max(1) + 2;
         let share = share.min(query.limit + 1);
-        let mut lanes: Vec<Lane<'_>> =
-            devices.iter().map(|device| Lane::begin(device, query, share)).collect();
+        let mut cursors: Vec<DeviceCursor<'_>> =
+            devices.iter().map(|device| DeviceCursor::begin(device, query, share)).collect();
         let mut merged: Vec<Reading> = Vec::new();
 
         loop {
             // The first reading after the page. Once it is known, no later reading is needed.
             let last = merged.get(query.limit);
-            let waiting = lanes.iter_mut().filter(|lane| lane.may_precede(last, query.order));
+            let waiting = cursors.iter_mut().filter(|cursor| cursor.may_precede(last, query.order));
             let asked: Vec<_> = waiting
-                .map(|lane| async {
-                    let readings = of_device(lane.device, &lane.query);
-                    Ok(lane.take(self.range(readings, lane.query.limit, in_room, bytes).await?))
+                .map(|cursor| async {
+                    let readings = of_device(cursor.device, &cursor.query);
+                    Ok(cursor.take(self.range(readings, cursor.query.limit, in_room, bytes).await?))
                 })
                 .collect();
             if asked.is_empty() {
@@ -114,16 +114,16 @@ fn of_room(room: &RoomId, query: &RangeQuery) -> ItemQuery {
 const MERGE_CONCURRENCY: usize = 8;
 
 /// The position in one device's readings, which are merged into a room's page.
-struct Lane<'a> {
+struct DeviceCursor<'a> {
     device: &'a DeviceId,
     /// The query for the device's next readings, after the last one that was found.
     query: RangeQuery,
     is_done: bool,
 }
 
-impl<'a> Lane<'a> {
+impl<'a> DeviceCursor<'a> {
     fn begin(device: &'a DeviceId, query: &RangeQuery, share: usize) -> Self {
-        let after = query.after.as_ref().and_then(|after| after_in_lane(query, after, device));
+        let after = query.after.as_ref().and_then(|after| begin_after(query, after, device));
         let query = RangeQuery { after, limit: share, ..query.clone() };
         Self { device, query, is_done: false }
     }
@@ -155,7 +155,7 @@ fn in_order(order: Order, a: &Reading, b: &Reading) -> Ordering {
 
 /// The position after which to read a device for a room's page, if the previous page ended with `after`. Readings with
 /// the same timestamp are sorted by device.
-fn after_in_lane(query: &RangeQuery, after: &ReadingKey, device: &DeviceId) -> Option<ReadingKey> {
+fn begin_after(query: &RangeQuery, after: &ReadingKey, device: &DeviceId) -> Option<ReadingKey> {
     let (is_passed, step) = match query.order {
         Order::Ascending => (*device <= after.device, -1),
         Order::Descending => (*device >= after.device, 1),

@@ -20,13 +20,13 @@ const SHARD_CONCURRENCY: usize = 16;
 const MARGIN: usize = 8;
 
 /// The position in one partition, whose items are merged into a page.
-struct Lane {
+struct PartitionCursor {
     partition: String,
     /// The least sort key that was not read yet; `None` if all are read.
     next: Option<String>,
 }
 
-impl Lane {
+impl PartitionCursor {
     /// Whether the partition may have an unread entry that comes before `last`.
     fn may_precede(&self, last: Option<&str>) -> bool {
         self.next.as_deref().is_some_and(|next| last.is_none_or(|last| next < last))
@@ -67,19 +67,20 @@ impl<D: Db> Patterns<'_, D> {
             several => (limit / usize::from(several.number())).saturating_add(MARGIN),
         };
         let begin = keys::behind(after.map(DeviceId::as_str));
-        let mut lanes: Vec<Lane> = shards
+        let mut cursors: Vec<PartitionCursor> = shards
             .all()
-            .map(|shard| Lane { partition: shard.of_name(DEVICES), next: Some(begin.clone()) })
+            .map(|shard| shard.of_name(DEVICES))
+            .map(|partition| PartitionCursor { partition, next: Some(begin.clone()) })
             .collect();
         let mut merged = Listing::default();
 
         loop {
             // The first device after the page. Once it is known, no later device is needed.
             let last = merged.found.get(limit).map(|device: &Device| device.id().as_str());
-            let asked: Vec<_> = lanes
+            let asked: Vec<_> = cursors
                 .iter_mut()
-                .filter(|lane| lane.may_precede(last))
-                .map(|lane| Box::pin(self.next_of(lane, share)))
+                .filter(|cursor| cursor.may_precede(last))
+                .map(|cursor| Box::pin(self.next_of(cursor, share)))
                 .collect();
             if asked.is_empty() {
                 break;
@@ -105,11 +106,11 @@ impl<D: Db> Patterns<'_, D> {
         limit: usize,
     ) -> StoreResult<ListPage<Room>> {
         let next = Some(keys::behind(after.map(RoomId::as_str)));
-        let mut lane = Lane { partition: ROOMS.to_owned(), next };
+        let mut cursor = PartitionCursor { partition: ROOMS.to_owned(), next };
         let share = limit.saturating_add(1);
         let mut listing = Listing::default();
-        while listing.found.len() <= limit && lane.next.is_some() {
-            let answer: Listing<Room> = self.next_of(&mut lane, share).await?;
+        while listing.found.len() <= limit && cursor.next.is_some() {
+            let answer: Listing<Room> = self.next_of(&mut cursor, share).await?;
             listing.found.extend(answer.found);
             listing.unreadable.extend(answer.unreadable);
         }
@@ -146,12 +147,12 @@ impl<D: Db> Patterns<'_, D> {
     /// Reads the next items of a partition, at most `share`.
     async fn next_of<T: Decode + Send>(
         self,
-        lane: &mut Lane,
+        cursor: &mut PartitionCursor,
         share: usize,
     ) -> StoreResult<Listing<T>> {
-        let from = lane.next.take().unwrap_or_default();
-        let is_first = lane.partition == DEVICES && from == keys::behind(None);
-        let query = ItemQuery { keys: Keys::From(from), ..ItemQuery::of(lane.partition.as_str()) };
+        let from = cursor.next.take().unwrap_or_default();
+        let is_first = cursor.partition == DEVICES && from == keys::behind(None);
+        let query = ItemQuery { keys: Keys::From(from), ..ItemQuery::of(&*cursor.partition) };
 
         let mut listing = Listing::default();
         let mut first: Option<Item> = None;
@@ -162,7 +163,7 @@ impl<D: Db> Patterns<'_, D> {
                 listing.add(attributes);
             }
         };
-        lane.next = self.segment(query, share, add).await?;
+        cursor.next = self.segment(query, share, add).await?;
         if let Some(first) = first {
             self.compare_shards(shards_of_first(first)?)?;
         }

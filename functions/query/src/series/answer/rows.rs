@@ -119,7 +119,7 @@ impl<'a> RowGroup<'a> {
         let mut counted = Vec::new();
         for (name, column) in &columns.0 {
             let mut of_column = Vec::new();
-            for (place, values) in devices.iter().enumerate() {
+            for (index, values) in devices.iter().enumerate() {
                 let id = values.device.id();
                 let own = values.device.metrics().get_key_value(name);
                 let Some((name, _)) = own.filter(|_| values.metrics.contains_key(name)) else {
@@ -131,7 +131,7 @@ impl<'a> RowGroup<'a> {
                 } else if column.combine != Combine::Sum
                     || !behind.any(|entry| entry.is_of_metric(id, name))
                 {
-                    of_column.push(place);
+                    of_column.push(index);
                 }
             }
             counted.push(of_column);
@@ -156,23 +156,20 @@ impl<'a> RowGroup<'a> {
         })
     }
 
-    fn row(&self, place: usize, range: TimeRange, now: Timestamp) -> SeriesRow<'_> {
+    fn row(&self, row_index: usize, range: TimeRange, now: Timestamp) -> SeriesRow<'_> {
         let mut values = Vec::new();
-        let mut value = None;
         for ((name, column), counted) in self.columns.0.iter().zip(&self.counted) {
             let found = column.functions.iter().filter_map(|function| {
                 let of_devices = counted.iter().filter_map(|index| {
                     let metric = self.devices[*index].metrics.get(name)?;
-                    let row = metric.rows.get(place).filter(|_| function.is_of(&metric.rule))?;
+                    let row =
+                        metric.rows.get(row_index).filter(|_| function.is_of(&metric.rule))?;
                     value_of(*function, row)
                 });
                 let of_devices: Vec<_> = of_devices.collect();
                 Some((function.as_str(), column.combine.value(*function, &of_devices)?))
             });
             let found: Vec<_> = found.collect();
-            // If there is a single value, this loop runs once.
-            let is_only = self.columns.0.len() == 1 && column.functions.len() == 1;
-            value = found.first().filter(|_| is_only).map(|(_, value)| value.clone());
             if !found.is_empty() {
                 values.push((name, Entries(found)));
             }
@@ -185,10 +182,18 @@ impl<'a> RowGroup<'a> {
             device_id: self.device_id,
             room_id: self.of.room(),
             partial: range.to() > now,
-            coverage: coverage(covering, place, range, now),
+            coverage: coverage(covering, row_index, range, now),
+            value: self.only_value(&values),
             values: Entries(values),
-            value,
         }
+    }
+
+    /// The value of a row, if there is one metric and one function.
+    fn only_value(&self, values: &[(&MetricName, FunctionValues)]) -> Option<Exact> {
+        let mut columns = self.columns.0.values();
+        let is_only = columns.len() == 1 && columns.all(|column| column.functions.len() == 1);
+        let (_, Entries(found)) = values.first().filter(|_| is_only)?;
+        Some(found.first()?.1.clone())
     }
 }
 
@@ -245,24 +250,20 @@ impl<'a> SeriesAnswer<'a> {
         self.reach = values.iter().map(|device| device.reach).fold(self.reach, hull);
     }
 
-    /// Notes the devices that have readings outside the rooms of the answer. If the group is that of devices without a
-    /// room, keeps only the devices that get rows of their own.
-    pub(crate) fn note_without_room(
+    /// Notes the devices that have readings outside the rooms of the answer, unless they get rows of their own.
+    pub(crate) fn note_outside_rooms(
         &mut self,
         group: &DeviceGroup<'_>,
         rooms: &RoomsOfRows<'_>,
-        values: &mut Vec<DeviceValues<'a>>,
+        values: &[DeviceValues<'a>],
     ) {
-        for device in values.iter() {
+        for device in values {
             let id = device.device.id();
             if group.of == GroupOf::NoRoom && rooms.is_alone(device) {
                 self.without_room.remove(id);
             } else if rooms.has_others(device) {
                 self.without_room.insert(id);
             }
-        }
-        if group.of == GroupOf::NoRoom {
-            values.retain(|device| rooms.is_alone(device));
         }
     }
 
@@ -315,10 +316,10 @@ impl<'a> SeriesAnswer<'a> {
 
     /// The rows in order of time. If rows name devices or rooms, a row without a value is left out.
     fn rows(&self) -> impl Iterator<Item = SeriesRow<'_>> {
-        let places = self.plan.grid.rows().iter().enumerate();
-        let rows = places.flat_map(move |(place, range)| {
+        let ranges = self.plan.grid.rows().iter().enumerate();
+        let rows = ranges.flat_map(move |(row_index, range)| {
             let groups = self.groups.iter();
-            groups.map(move |group| group.row(place, *range, self.plan.now))
+            groups.map(move |group| group.row(row_index, *range, self.plan.now))
         });
         rows.filter(move |row| !self.header.has_device || !row.values.0.is_empty())
     }
@@ -343,14 +344,14 @@ impl SeriesHeader {
 /// The share of the expected readings that arrived, as the mean of the devices, cut to hundredths.
 fn coverage<'a>(
     devices: impl Iterator<Item = &'a DeviceValues<'a>>,
-    place: usize,
+    row_index: usize,
     range: TimeRange,
     now: Timestamp,
 ) -> Option<Exact> {
     let time = TimeRange::new(range.from(), range.to().min(now)).ok()?;
     let time = time.length().num_milliseconds();
     let of_device = |device: &DeviceValues<'_>| {
-        let counts = device.metrics.values().filter_map(|metric| metric.rows.get(place));
+        let counts = device.metrics.values().filter_map(|metric| metric.rows.get(row_index));
         let counts = counts.filter_map(|row| row.rollup.as_ref()).map(|rollup| rollup.count);
         let count = i128::from(counts.max().unwrap_or(0));
         let covered = count * i128::from(device.interval?.num_milliseconds()) * 100;

@@ -17,7 +17,7 @@ use super::request::{Grouping, QueryScope};
 use crate::failure::problem;
 use crate::handlers::Handlers;
 use crate::ports::Store;
-use crate::registry::presence::{self, RoomDevices, RoomsLack};
+use crate::registry::presence::{self, RoomDevices};
 
 /// The parameters of a search for the devices of a question.
 #[derive(Debug, Clone, Copy)]
@@ -39,10 +39,12 @@ impl<'a> DeviceSearch<'a> {
 /// The devices of a question, and the rooms that their readings must name.
 pub(crate) struct AskedDevices {
     pub(crate) scope: QueryScope,
-    device: Option<Device>,
-    rooms: Option<BTreeSet<RoomId>>,
+    /// The device that the request's path names.
+    pub(crate) device: Option<Device>,
+    /// The rooms that readings must name; `None` accepts all readings.
+    pub(crate) rooms: Option<BTreeSet<RoomId>>,
     /// The devices that are or were in the rooms, and the registry. Without `rooms` there are no such devices.
-    of_rooms: RoomDevices,
+    pub(crate) of_rooms: RoomDevices,
 }
 
 impl AskedDevices {
@@ -56,7 +58,7 @@ impl AskedDevices {
     ) -> Result<Self, Problem> {
         let registry = &handlers.registry;
         let found = Self::look_up(search, handlers, call).await?;
-        // The device was then read from the table just now, so reading the registry brings no news of it.
+        // `device` has then read the device from the table just now, so reading the registry brings no news of it.
         let was_read_alone = found.device.is_some() && registry.would_read_many();
         if was_read_alone || is_answerable(&found, &found.devices()?) {
             return Ok(found);
@@ -138,29 +140,9 @@ impl AskedDevices {
         &self.of_rooms.found.snapshot
     }
 
-    /// The device that the request's path names.
-    pub(crate) const fn device(&self) -> Option<&Device> {
-        self.device.as_ref()
-    }
-
     /// The members about range and unit of the rows. `reach` covers the range and all time where rollups were searched.
     pub(crate) fn span(&self, plan: &RowPlan, reach: TimeRange) -> Span {
-        plan.span(reach, self.device(), self.rooms_lack())
-    }
-
-    /// The rooms that readings must name; `None` accepts all readings.
-    pub(crate) const fn rooms(&self) -> Option<&BTreeSet<RoomId>> {
-        self.rooms.as_ref()
-    }
-
-    /// Why devices may be missing from the answer.
-    pub(crate) const fn rooms_lack(&self) -> Option<RoomsLack> {
-        self.of_rooms.lack
-    }
-
-    /// The estimated read units of finding the devices, without the registry.
-    pub(crate) const fn units(&self) -> f64 {
-        self.of_rooms.units
+        plan.span(reach, self.device.as_ref(), self.of_rooms.lack)
     }
 
     /// Whether several devices may be in the answer.
