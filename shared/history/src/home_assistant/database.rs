@@ -1,6 +1,7 @@
 //! Opens Home Assistant's database, even while Home Assistant uses it. Reads no table.
 
 use std::fs::File;
+use std::io::ErrorKind::{QuotaExceeded, StorageFull};
 use std::io::Read;
 use std::path::Path;
 
@@ -75,7 +76,7 @@ impl Database {
         let mut file = with_room(file, cannot)?;
         match std::io::copy(&mut reader, &mut file) {
             // As of a file that is cut: another directory would not help.
-            Err(error) if !is_of_room(&error) => {
+            Err(error) if !matches!(error.kind(), StorageFull | QuotaExceeded) => {
                 return Err(error).with_context(|| format!("{} cannot be read", shown.display()));
             }
             unpacked => with_room(unpacked.map_err(Into::into), cannot)?,
@@ -92,13 +93,6 @@ impl Database {
         let connection = read_only(&directory.path().join(copy))?;
         Ok(Self { connection, name: shown.display().to_string(), _copy: Some(directory) })
     }
-}
-
-/// Whether the directory is too small for a file.
-fn is_of_room(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-
-    matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
 }
 
 fn read_only(path: &Path) -> rusqlite::Result<Connection> {

@@ -40,7 +40,7 @@ pub struct Log {
 
 /// The points of a metric.
 #[derive(Debug)]
-struct Series {
+struct MeterSeries {
     metric: Metric,
     /// A point without time and value.
     head: Point,
@@ -169,7 +169,7 @@ impl Log {
     }
 
     /// Makes the series of a metric, whose counter fits `anchors`.
-    fn series_of(&self, metric: &Metric, anchors: &Anchors) -> Series {
+    fn series_of(&self, metric: &Metric, anchors: &Anchors) -> MeterSeries {
         let device = self.device_of(metric);
         // Tags separate the parts of a device's id with a slash.
         let tags = format!("{DEVICE_TAG}={}", device.replace(':', "/"));
@@ -185,11 +185,11 @@ impl Log {
             hour: None,
         };
         let total = offset.unwrap_or(BASE);
-        Series { metric: metric.clone(), head, total, has_begun: false }
+        MeterSeries { metric: metric.clone(), head, total, has_begun: false }
     }
 }
 
-impl Series {
+impl MeterSeries {
     /// Adds the points of a row, whose interval is in seconds.
     fn add(
         &mut self,
@@ -217,8 +217,8 @@ impl Series {
     }
 }
 
-/// Returns the distance between the beginnings of most rows. The usual one counts once more, so that it is that of a log
-/// of one row, and of two rows on both sides of a gap.
+/// Returns the most frequent distance between the beginnings of rows. The usual distance counts once more, and so
+/// decides for a log of a single row, or of two rows with a gap between them.
 fn most_frequent_step<'a>(begins: impl Iterator<Item = &'a i64> + Clone, usual: i64) -> i64 {
     let mut counts = BTreeMap::from([(usual, 1)]);
     for (begin, next) in begins.clone().zip(begins.skip(1)) {
