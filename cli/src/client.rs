@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 
 pub(crate) use history::address::READY;
-use history::address::{proxy_to, redirection, says_roomtide, split_login};
+use history::address::{ensure_no_query, proxy_to, redirection, says_roomtide, split_login};
 
 pub(crate) use crate::ask::{Answer, Ask, FieldError, Problem};
 use crate::here::Here;
@@ -98,6 +98,7 @@ impl Client {
             // Without a scheme, a user name and password are not told from the rest.
             bail!("--url: expected an address that begins with http:// or https://");
         }
+        ensure_no_query(url).context("--url")?;
         let address = url.trim_end_matches('/').to_owned();
         let url = without_login(&address);
         let server = RemoteServer {
@@ -559,6 +560,13 @@ mod tests {
     fn unrecognized(url: &str) -> Client {
         let client = Client::new(url, None).unwrap();
         Client { first_pause: Duration::from_millis(1), ..client }
+    }
+
+    #[test]
+    fn an_address_with_a_query_is_refused_without_a_word_of_it() {
+        let error = Client::new("http://localhost/x?token=secret", None).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(error.starts_with("--url: an address ends before a ?"), "{error}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use clap::{Args as ClapArgs, Subcommand};
 use domain::{DeviceId, HomeId, RoomId, Timestamp};
 use indicatif::ProgressBar;
@@ -138,7 +138,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn delete(what: &What, client: &Client) -> anyhow::Result<()> {
     match what {
         What::Device { id, if_empty: true } => unused(&[id], &[], client),
-        What::Device { id, if_empty: false } => devices(&[id], &[], client, thread::sleep),
+        What::Device { id, if_empty: false } => {
+            let refused = devices(&[id], &[], client, thread::sleep)?;
+            refused.into_iter().try_for_each(|(_, why)| bail!(why))
+        }
         What::Readings { id, from, to } => readings(id, &(*from..*to), client),
         What::Room { id, if_empty: true } => room_if_empty(id, client),
         What::Room { id, if_empty: false } => {
@@ -202,39 +205,59 @@ pub(crate) fn unused(
             unused.push(*id);
         }
     }
-    devices(&unused, rooms, client, thread::sleep)
+    for (id, why) in devices(&unused, rooms, client, thread::sleep)? {
+        print(format_args!("{id} stays: {why}"));
+    }
+    Ok(())
 }
 
-/// Deletes devices, and rooms in which then no device is. The final waits of all devices are one.
-fn devices(
-    ids: &[&DeviceId],
+/// Deletes devices, and rooms in which then no device is. The final waits of all devices are one. Returns the devices
+/// whose deletion is refused, because others are behind them, with the refusals.
+fn devices<'a>(
+    ids: &[&'a DeviceId],
     rooms: &[&RoomId],
     client: &Client,
     sleep: impl Fn(Duration) + Copy,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Vec<(&'a DeviceId, String)>> {
     let mut deletions: Vec<_> =
-        ids.iter().map(|id| (id, ApiDeletion::of(client, format!("/devices/{id}")))).collect();
+        ids.iter().map(|id| (*id, ApiDeletion::of(client, format!("/devices/{id}")))).collect();
     let mut delete = || {
-        for (_, deletion) in &mut deletions {
-            deletion.delete_all(&deletion.bar()?)?;
-        }
+        delete_meters_last(deletions.iter_mut().map(|(_, deletion)| deletion).collect())?;
         // The devices are in no room any more, and their final waits may take minutes.
         rooms.iter().try_for_each(|id| room_if_empty(id, client))?;
         deletions.iter_mut().try_for_each(|(_, deletion)| deletion.resume(sleep))
     };
     let deleted = delete();
 
-    for (id, ApiDeletion { state, deleted, .. }) in &deletions {
-        let items = counted(*deleted, "item");
+    let mut refused = Vec::new();
+    for (id, ApiDeletion { state, deleted, .. }) in deletions {
+        let items = counted(deleted, "item");
         match state {
             DeletionState::Over => print(format_args!("{id} is deleted: {items}")),
             DeletionState::Waits(_) => print(format_args!(
                 "{id} is in no list any more: {items}; run the command again to end its deletion"
             )),
+            DeletionState::Refused(why) => refused.push((id, why)),
             DeletionState::Deletes => {}
         }
     }
-    deleted
+    deleted.map(|()| refused)
+}
+
+/// Deletes the items of devices. A meter is refused until the devices behind it are deleted, so the refused ones are
+/// asked for again as long as others are deleted.
+fn delete_meters_last(mut deletions: Vec<&mut ApiDeletion<'_>>) -> anyhow::Result<()> {
+    loop {
+        let before = deletions.len();
+        for deletion in &mut deletions {
+            deletion.delete_all(&deletion.bar()?)?;
+        }
+
+        deletions.retain(|deletion| matches!(deletion.state, DeletionState::Refused(_)));
+        if deletions.is_empty() || deletions.len() == before {
+            return Ok(());
+        }
+    }
 }
 
 /// Fails if the path does not exist.
@@ -295,6 +318,8 @@ enum DeletionState {
     Deletes,
     /// Nothing is left to delete. After so many seconds, one more request ends the deletion.
     Waits(u64),
+    /// Something else has to be deleted before. Nothing is deleted.
+    Refused(String),
     Over,
 }
 
@@ -306,6 +331,9 @@ impl<'a> ApiDeletion<'a> {
     /// Deletes everything, and waits for the end. Returns the number of deleted items.
     fn run(mut self, sleep: impl Fn(Duration)) -> anyhow::Result<u64> {
         self.delete_all(&self.bar()?)?;
+        if let DeletionState::Refused(why) = self.state {
+            bail!(why);
+        }
         self.end(sleep)?;
         Ok(self.deleted)
     }
@@ -338,7 +366,7 @@ impl<'a> ApiDeletion<'a> {
 
     /// Ends a deletion that may have waited meanwhile: the next answer tells what is left of the wait.
     fn resume(&mut self, sleep: impl Fn(Duration)) -> anyhow::Result<()> {
-        if self.state == DeletionState::Over {
+        if !matches!(self.state, DeletionState::Waits(_)) {
             return Ok(());
         }
         self.delete_all(&self.bar()?)?;
@@ -380,6 +408,10 @@ impl<'a> ApiDeletion<'a> {
                 // Somebody else has ended the deletion that `path` names, even if the device was created again.
                 404 | 409 if path.contains("?begun=") => Progress::default(),
                 200 | 202 => client.parsed(path, &answer)?,
+                409 => {
+                    self.state = DeletionState::Refused(client.error(path, &answer).to_string());
+                    return Ok(());
+                }
                 _ => return Err(client.error(path, &answer)),
             };
 
@@ -570,6 +602,44 @@ mod tests {
         let expected =
             "a is in no list any more: 2 items; run the command again to end its deletion\n";
         assert_eq!(said.text(), expected);
+    }
+
+    /// A server with these devices, each with the one behind it, if it is not deleted yet.
+    fn meters(behind: &'static [(&str, &str)]) -> fake_server::FakeRoomtide {
+        let deleted = Mutex::new(Vec::new());
+        fake_server::serve(move |_, request| {
+            let id = request.path.trim_start_matches("/devices/").split(['/', '?']).next().unwrap();
+            if request.method == "GET" {
+                return Reply::of(200, r#"{"data": []}"#);
+            }
+            let mut deleted = deleted.lock().unwrap();
+            let is_there = |other: &str| !deleted.iter().any(|gone| gone == other);
+            if behind.iter().any(|(meter, other)| *meter == id && is_there(other)) {
+                return Reply::of(409, r#"{"detail": "A device is behind it."}"#);
+            }
+            deleted.push(id.to_owned());
+            Reply::of(200, r#"{"deleted": 1, "has_more": false}"#)
+        })
+    }
+
+    #[test]
+    fn devices_behind_a_meter_are_deleted_before_it() {
+        let server = meters(&[("grid", "main"), ("main", "sub"), ("other", "live")]);
+        let (client, said) = (server.client(), Said::default());
+        say_to(&said);
+        let ids = ["grid", "main", "other", "sub"].map(device);
+        unused(&ids.iter().collect::<Vec<_>>(), &[], &client).unwrap();
+        assert_eq!(
+            said.text(),
+            format!(
+                "grid is deleted: 1 item\nmain is deleted: 1 item\n\
+                 other stays: {}/devices/other answers 409: A device is behind it.\n\
+                 sub is deleted: 1 item\n",
+                client.url()
+            )
+        );
+        let error = delete(&What::Device { id: device("other"), if_empty: false }, &client);
+        assert!(error.unwrap_err().to_string().contains("answers 409: A device is behind it."));
     }
 
     #[test]

@@ -126,7 +126,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
             let database = if input.is_plain() {
                 Database::open(&args.file, directory)?
             } else {
-                Database::unpack(input.into_reader(), directory)?
+                Database::unpack(input.into_reader(), &args.file, directory)?
             };
             let storage = home_assistant::read_storage(args.storage.as_deref())?;
             home_assistant::source(database, storage)?

@@ -19,11 +19,13 @@ pub struct NewDirectory {
 impl NewDirectory {
     /// Inspects a directory before it is opened; `None` if it has data or is a file.
     pub fn of(path: &Path) -> Option<Self> {
-        if engine::has_files(path) || (path.exists() && !path.is_dir()) {
+        // A link that leads nowhere is there, too.
+        let is_missing = |path: &Path| fs::symlink_metadata(path).is_err();
+        if engine::has_files(path) || (!is_missing(path) && !path.is_dir()) {
             return None;
         }
-        let named = path.ancestors().filter(|it| !it.as_os_str().is_empty());
-        let missing = named.take_while(|it| !it.exists()).map(Path::to_owned).collect();
+        let named = path.ancestors().filter(|named| !named.as_os_str().is_empty());
+        let missing = named.take_while(|named| is_missing(named)).map(Path::to_owned).collect();
         Some(Self { path: path.to_owned(), missing })
     }
 
@@ -59,5 +61,16 @@ mod tests {
         fs::write(&file, "precious").unwrap();
         assert!(NewDirectory::of(&file).is_none());
         assert!(NewDirectory::of(&directory.path().join("missing")).is_some());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_that_leads_nowhere_is_no_new_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(directory.path().join("nowhere"), &link).unwrap();
+        assert!(NewDirectory::of(&link).is_none());
+        let within = NewDirectory::of(&link.join("data")).unwrap();
+        assert_eq!(within.missing, [link.join("data")]);
     }
 }

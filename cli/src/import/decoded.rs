@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use domain::Timestamp;
 use history::line::Line;
 use history::line_protocol::{PRECISION_HINT, Precision};
+use history::notes::Notes;
 use history::point::Way;
 use history::points::line_reader::LineReader;
 use history::points::unite::{Group, SentLine};
@@ -34,6 +35,7 @@ pub(super) type DecodedLines<'a> = Box<dyn Iterator<Item = anyhow::Result<Decode
 pub(super) fn lines<'a>(
     lines: impl Iterator<Item = anyhow::Result<Line>> + 'a,
     except: Patterns,
+    notes: Notes,
 ) -> DecodedLines<'a> {
     let mut lines = lines.peekable();
     Box::new(std::iter::from_fn(move || {
@@ -43,23 +45,23 @@ pub(super) fn lines<'a>(
         };
         let owner = first.owner();
         let mut decoded = Decoded::default();
-        decoded.add(first, &except);
+        decoded.add(first, &except, &notes);
         let is_same =
             |next: &anyhow::Result<Line>| next.as_ref().is_ok_and(|next| next.owner() == owner);
         while let Some(Ok(next)) = lines.next_if(is_same) {
-            decoded.add(next, &except);
+            decoded.add(next, &except, &notes);
         }
         Some(Ok(decoded))
     }))
 }
 
 impl Decoded {
-    fn add(&mut self, line: Line, except: &Patterns) {
+    fn add(&mut self, line: Line, except: &Patterns, notes: &Notes) {
         self.lines += 1;
         match line {
             Line::Reading(HistoryReading { line, reading }) => {
                 self.text += &reading::json(&reading);
-                let reading = except.leave_out_of(reading);
+                let reading = except.leave_out_of(reading, notes);
                 self.readings.extend(reading.map(|reading| HistoryReading { line, reading }));
             }
             Line::Refused(refusal) => {

@@ -246,6 +246,7 @@ mod tests {
     use crate::import::decoded;
     use crate::import::patterns::Patterns;
     use history::line::{Line, Record};
+    use history::notes::Notes;
 
     const OPTIONS: UploadOptions =
         UploadOptions { batch: 2, pace: None, keeps_rooms: true, merge: false };
@@ -255,7 +256,8 @@ mod tests {
         let mut lines: Vec<Line> =
             lines.map(|record| Line::decode(record, Timestamp::MAX)).collect();
         lines.sort_by_key(Line::owner);
-        let lines = decoded::lines(lines.into_iter().map(Ok), Patterns::default());
+        let lines =
+            decoded::lines(lines.into_iter().map(Ok), Patterns::default(), Notes::default());
         let reader = LineReader { now: Timestamp::MAX, rules: history::LineRules::default() };
         let mut estimate = Estimate::of_lines(OPTIONS);
         estimate.add_all(lines, OPTIONS.batch, &reader).unwrap();

@@ -197,7 +197,7 @@ impl Sorted {
         let united = match &mut self.items {
             SortedItems::Lines(lines, totals) => {
                 let lines = std::mem::take(totals).add_up(lines, reader.now);
-                return decoded::lines(lines, Patterns::of(&args.except));
+                return decoded::lines(lines, Patterns::of(&args.except), self.notes.clone());
             }
             SortedItems::Points(united) => united,
         };

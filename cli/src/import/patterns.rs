@@ -1,6 +1,7 @@
 //! Patterns of names: `*` matches any text and `?` any character. Knows no source.
 
 use domain::Reading;
+use history::notes::Notes;
 
 /// A list of patterns; an empty list matches nothing.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -22,17 +23,20 @@ impl Patterns {
         self.0.iter().any(|pattern| is_match(pattern, text))
     }
 
-    /// Returns a reading without the metrics that match; `None` if the device or all metrics match.
-    pub(super) fn leave_out_of(&self, reading: Reading) -> Option<Reading> {
+    /// Returns a reading without the metrics that match, which are counted; `None` if the device or all metrics match.
+    pub(super) fn leave_out_of(&self, reading: Reading, notes: &Notes) -> Option<Reading> {
         if self.is_empty() {
             return Some(reading);
         }
         if self.name(reading.device.as_str()) {
+            notes.leave_out("readings of devices that --except names");
             return None;
         }
-        if !reading.metrics().keys().any(|name| self.name(name.as_str())) {
+        let named = reading.metrics().keys().filter(|name| self.name(name.as_str())).count();
+        if named == 0 {
             return Some(reading);
         }
+        notes.leave_out_many("values of metrics that --except names", named as u64);
         let left = reading.metrics().iter().filter(|(name, _)| !self.name(name.as_str()));
         let left = left.map(|(name, value)| (name.clone(), value.clone())).collect();
         Reading::stored(reading.device, reading.at, reading.room, left).ok()
@@ -106,21 +110,23 @@ mod tests {
 
     #[test]
     fn devices_and_metrics_are_left_out() {
-        for (patterns, left) in [
-            (&[][..], Some("t,u")),
-            (&["x", "sensor"], Some("t,u")),
-            (&["sensor.*"], None),
-            (&["?"], None),
-            (&["x", "u"], Some("t")),
+        for (patterns, left, said) in [
+            (&[][..], Some("t,u"), ""),
+            (&["x", "sensor"], Some("t,u"), ""),
+            (&["sensor.*"], None, "left out     1 readings of devices that --except names"),
+            (&["?"], None, "left out     2 values of metrics that --except names"),
+            (&["x", "u"], Some("t"), "left out     1 values of metrics that --except names"),
         ] {
             let json = r#"{"device_id":"sensor.a","timestamp":1768147200,"t":1,"u":2}"#;
             let reading = history::read_reading(json, Timestamp::MAX).unwrap();
             let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
-            let found = Patterns::of(&patterns).leave_out_of(reading).map(|it| {
+            let notes = Notes::default();
+            let found = Patterns::of(&patterns).leave_out_of(reading, &notes).map(|it| {
                 let names: Vec<&str> = it.metrics().keys().map(MetricName::as_str).collect();
                 names.join(",")
             });
             assert_eq!(found.as_deref(), left, "{patterns:?}");
+            assert_eq!(notes.to_string(), said, "{patterns:?}");
         }
     }
 }

@@ -150,6 +150,7 @@ mod tests {
     use crate::import::decoded;
     use crate::import::patterns::Patterns;
     use history::line::{Line, Record};
+    use history::notes::Notes;
 
     fn rounds(lines: &[&str], size: usize) -> Rounds<'static> {
         let lines =
@@ -157,7 +158,10 @@ mod tests {
         let mut lines: Vec<Line> =
             lines.map(|record| Line::decode(record, Timestamp::MAX)).collect();
         lines.sort_by_key(Line::owner);
-        Rounds::new(decoded::lines(lines.into_iter().map(Ok), Patterns::default()), size)
+        Rounds::new(
+            decoded::lines(lines.into_iter().map(Ok), Patterns::default(), Notes::default()),
+            size,
+        )
     }
 
     fn line(device: &str, second: i64, metrics: &str) -> String {

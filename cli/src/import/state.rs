@@ -199,8 +199,8 @@ impl ImportState {
         progress_file::ensure_ours::<StateLine>(&path)?;
         let mut earlier = Self::begun(import.clone());
         read_lines(&path)?.into_iter().for_each(|line| earlier.apply(line));
-        // Where no round is stored, nothing is lost that another import could not begin anew.
-        if !again && earlier.stored.lines > 0 {
+        // What was sent may be stored, also if no round counts as stored, and only this file can take it back.
+        if !again && !earlier.sent.is_empty() && earlier.taken_back.is_none() {
             progress_file::ensure_same(&path, Some(&earlier.import.of), &import.of)?;
         }
         let lock = HeldProgress::take(&path)?;
@@ -758,7 +758,10 @@ mod tests {
         let of = |file: &Path, target: &str, again| {
             ImportState::of(ImportName { state: Some(&path), target, ..name(file) }, again)
         };
-        of(&file, "one", false).unwrap().acknowledge(500, None, 0, "").unwrap();
+        let mut state = of(&file, "one", false).unwrap();
+        let last = LastSent { at: at_second(20), usual_distance: None };
+        state.note_sending([(device("d"), last)]).unwrap();
+        drop(state);
         let kept = fs::read(&path).unwrap();
 
         for (file, target) in [(&file, "another"), (&other, "one")] {
@@ -770,8 +773,12 @@ mod tests {
             }
         }
         assert_eq!(fs::read(&path).unwrap(), kept);
-        assert_eq!(of(&file, "one", false).unwrap().acknowledged(), 500);
-        assert_eq!(of(&other, "one", true).unwrap().acknowledged(), 0, "again");
+        assert_eq!(of(&file, "one", false).unwrap().sent().len(), 1);
+        assert_eq!(of(&other, "one", true).unwrap().sent().len(), 0, "again");
+        let mut state = ImportState::open_file(&path).unwrap();
+        state.note_take_back(Some(at_second(30))).unwrap();
+        drop(state);
+        of(&other, "one", false).unwrap();
     }
 
     #[test]

@@ -9,11 +9,17 @@ use runtime::clock::{Clock as _, SystemClock};
 
 use super::args::ImportArgs;
 use super::beforehand::ensure_may_edit;
+use super::described::Described;
 use super::state::ImportState;
 use crate::at::{SystemAt, Unnamed};
 use crate::client::Client;
 use crate::delete;
 use crate::output::{counted, print};
+
+/// What no report tells.
+const STAYS: &str = "\
+what it taught of devices that were there before stays; so do its annotations, its tariffs, and rooms that only its \
+descriptions name";
 
 /// Takes back the import of a report, or of the progress of an import that stopped.
 pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
@@ -45,7 +51,9 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
             format!("not all is taken back; the same command continues, and --url names another address than {url}")
         })
     })?;
-    state.note_take_back(Some(SystemClock.now()))
+    state.note_take_back(Some(SystemClock.now()))?;
+    print(STAYS);
+    Ok(())
 }
 
 /// The address at which is deleted. A directory has no address of its own: at a guessed one the devices of another table
@@ -93,6 +101,11 @@ impl<'a> Brought<'a> {
             ));
         }
         for (device, span) in &self.readings {
+            // Gone or being deleted, as by a take-back that stopped.
+            if Described::ask(client, device.as_str())?.is_none() {
+                print(format_args!("{device} has no readings any more"));
+                continue;
+            }
             delete::readings(device, span, client)?;
         }
         delete::unused(&self.new_devices, &self.new_rooms, client)
@@ -104,6 +117,7 @@ mod tests {
     use super::*;
     use crate::fake_server::{self, Reply};
     use crate::import::state::{DeviceBefore, ImportName, LastSent};
+    use crate::output::{Said, say_to};
     use crate::tests::parsed;
     use domain::given::{at_second, device, room};
 
@@ -171,6 +185,27 @@ mod tests {
         std::fs::write(&path, "timestamp,t\n").unwrap();
         let error = ImportState::open_file(&path).unwrap_err().to_string();
         assert!(error.ends_with("a.csv is no report of an import, nor its progress"), "{error}");
+    }
+
+    #[test]
+    fn a_take_back_goes_on_where_a_device_is_gone_or_is_being_deleted() {
+        let [over, going, there] = ["over", "going", "there"].map(device);
+        let brought = Brought {
+            readings: [&over, &going, &there].map(|id| (id, at_second(10)..at_second(20))).into(),
+            ..Brought::default()
+        };
+        let server = fake_server::serve(|_, request| match &*request.path {
+            path if path.starts_with("/devices/over") => Reply::of(404, "{}"),
+            path if path.starts_with("/devices/going") => Reply::of(410, "{}"),
+            "/devices/there" => Reply::of(200, r#"{"metrics": {}}"#),
+            _ => Reply::of(200, r#"{"deleted": 11, "has_more": false}"#),
+        });
+        let (client, said) = (server.client(), Said::default());
+        say_to(&said);
+        brought.take_back(&client).unwrap();
+        let expected = "over has no readings any more\ngoing has no readings any more\n\
+                        11 readings of there deleted\n";
+        assert_eq!(said.text(), expected);
     }
 
     #[test]

@@ -351,6 +351,7 @@ mod tests {
     use crate::import::state::{ImportName, ImportState, OrderChanged};
     use history::line::{Line, Record};
     use history::line_protocol::Precision;
+    use history::notes::Notes;
     use history::point::Way;
     use history::points::line_reader::LineReader;
     use history::points::unite::SentLine;
@@ -368,7 +369,10 @@ mod tests {
         let mut lines: Vec<Line> =
             lines.map(|record| Line::decode(record, Timestamp::MAX)).collect();
         lines.sort_by_key(Line::owner);
-        Rounds::new(decoded::lines(lines.into_iter().map(Ok), Patterns::default()), size)
+        Rounds::new(
+            decoded::lines(lines.into_iter().map(Ok), Patterns::default(), Notes::default()),
+            size,
+        )
     }
 
     fn import(client: &Client, readings: u64, options: UploadOptions) -> anyhow::Result<Summary> {

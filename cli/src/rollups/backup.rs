@@ -214,7 +214,7 @@ async fn devices(store: &DynamoStore) -> anyhow::Result<BTreeMap<DeviceId, Devic
 
 /// Returns the next rollup or stay of a file; `None` at the end.
 fn next(lines: &mut TextLines<impl BufRead>, path: &Path) -> anyhow::Result<Option<Saved>> {
-    while let Some(read) = lines.read()? {
+    while let Some(read) = lines.read().with_context(|| path.display().to_string())? {
         let context = || format!("line {} of {}", lines.line, path.display());
         if let Err(refusal) = read {
             return Err(anyhow!(refusal.reason)).with_context(context);

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use anyhow::ensure;
 use serde_json::Value;
 
 /// The path that every Roomtide and InfluxDB answers without a token, at each address and in each version.
@@ -21,6 +22,15 @@ pub fn redirection<B>(response: &http::Response<B>) -> Option<String> {
         "answers {} and points to {location}; no redirect is followed: name the address of the server itself",
         status.as_u16()
     ))
+}
+
+/// Fails if an address has a query or a fragment, without a word of them: no path can follow, and they may be a secret.
+pub fn ensure_no_query(url: &str) -> anyhow::Result<()> {
+    ensure!(
+        !url.contains(['?', '#']),
+        "an address ends before a ? or a #; in a password these are %3F and %23"
+    );
+    Ok(())
 }
 
 /// The user name and password of an address, and the address without them.

@@ -47,7 +47,8 @@ pub fn source(database: Database, storage: Storage) -> anyhow::Result<Source> {
     let (points, taken) = mpsc::sync_channel(AHEAD);
     let output = PointOutput { points, notes: notes.clone() };
     thread::spawn(move || {
-        let result = read(&database.connection, &schema, &storage, &output);
+        let result = read(&database.connection, &schema, &storage, &output)
+            .with_context(|| format!("{} cannot be read; is the database damaged?", database.name));
         if let Err(error) = result {
             drop(output.points.send(Err(error)));
         }
@@ -61,10 +62,8 @@ fn read(
     storage: &Storage,
     output: &PointOutput,
 ) -> anyhow::Result<()> {
-    let entities = states::read(connection, schema, storage, output)
-        .context("the states cannot be read; is the database damaged?")?;
+    let entities = states::read(connection, schema, storage, output)?;
     statistics::read(connection, schema, storage, &entities, output)
-        .context("the statistics cannot be read; is the database damaged?")
 }
 
 /// Reads Home Assistant's `.storage`; empty without a directory.

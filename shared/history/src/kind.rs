@@ -42,11 +42,12 @@ const MARK: u8 = COMMENT as u8;
 const UTF_16: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 const CONVERT: &str = "`iconv -f UTF-16 -t UTF-8` converts it";
 /// Unsupported kinds: their first bytes, their name, and the advice for them.
-const FOREIGN: [(&[u8], &str, &str); 9] = [
+const FOREIGN: [(&[u8], &str, &str); 10] = [
     (UTF_16[0], "text in UTF-16", CONVERT),
     (UTF_16[1], "text in UTF-16", CONVERT),
     (b"PAR1", "a Parquet file", "write it as CSV, as DuckDB does with COPY ... TO 'x.csv'"),
     (b"PK\x03\x04", "a zip archive", "unpack it first"),
+    (b"\x1f\x8b", "a gzip file in another one", "unpack it once"),
     (b"BZh", "a bzip2 file", "unpack it first"),
     (b"\xfd7zXZ\0", "an xz file", "unpack it first"),
     (b"\x28\xb5\x2f\xfd", "a zstd file", "unpack it first"),
@@ -144,6 +145,10 @@ pub fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Result<Fo
     if is_export(bytes) {
         return Ok(Format::ExportedLines);
     }
+    // Before the file's name counts: a power cut leaves a file of zeros.
+    if bytes.contains(&0) {
+        bail!("{shown} is no text; {KNOWN}");
+    }
     let header = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
     if asked.is_none() && std::str::from_utf8(header).is_ok_and(shelly::is_header) {
         return Ok(Format::Shelly);
@@ -155,9 +160,6 @@ pub fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Result<Fo
         b'{' => return Ok(Format::Ndjson),
         b'[' => bail!("{shown} holds a JSON array; write one object a line instead"),
         _ => {}
-    }
-    if bytes.contains(&0) {
-        bail!("{shown} is no text; {KNOWN}");
     }
     if is_line_protocol(bytes) {
         return Ok(Format::LineProtocol);
@@ -215,6 +217,7 @@ mod tests {
             (b"PAR1\x15".as_slice(), "a is a Parquet file: write it as CSV"),
             (b"\xff\xfet\0", "a is text in UTF-16: `iconv -f UTF-16 -t UTF-8` converts it"),
             (b"\xfe\xff\0t", "a is text in UTF-16"),
+            (b"\x1f\x8b\x08", "a is a gzip file in another one: unpack it once"),
             (b"\xff\xff\0\0", "a is no text"),
             (b"a\0b,c", "a is no text"),
             (b"hello\n", "a begins with \"hello\""),
@@ -223,6 +226,8 @@ mod tests {
             let error = kind(bytes).unwrap_err();
             assert!(error.starts_with(expected) && error.ends_with(KNOWN), "{error}");
         }
+        let zeros = of(&[0; 8], Path::new("a.csv"), Some(Format::Csv)).unwrap_err().to_string();
+        assert!(zeros.starts_with("a.csv is no text"), "{zeros}");
         assert_eq!(kind(b" \n").unwrap_err(), "a is empty");
         for (name, format) in
             [("a.csv", Format::Csv), ("-", Format::Ndjson), ("a.jsonl.gz", Format::Ndjson)]

@@ -302,7 +302,15 @@ impl Bound {
             sum = decimal(number).and_then(|it| sum.checked_add(it)).ok_or_else(too_large)?;
         }
         let value = sum.checked_mul(self.factor.unwrap_or(Decimal::ONE)).ok_or_else(too_large)?;
-        Ok(Some(value.normalize().to_string()))
+        let shown = value.normalize().to_string();
+        if self.is_amount && value < Decimal::ZERO {
+            return Err(format!(
+                "{}: the amount {shown} is below zero, and a fall of the counter would count as a reset; take it off \
+                 other rows, or give what is fed in a column of its own",
+                self.name
+            ));
+        }
+        Ok(Some(shown))
     }
 }
 
@@ -410,6 +418,20 @@ mod tests {
                 "line 3: date: \"yesterday\" is not of the form \"%Y/%m/%d %H:%M\"",
             ]
         );
+    }
+
+    #[test]
+    fn an_amount_below_zero_is_refused_unless_its_factor_turns_it() {
+        let columns = wide(&["m:k=total(A),fed_in=total(A)*-1"]);
+        let rows: [&[&str]; 2] = [&["date", "A"], &["2016/1/11 17:00", "-1.5"]];
+        let (readings, refusals) = read(&columns, &rows).unwrap();
+        let expected = r#"{"timestamp":"2016-01-11T16:00:00.000Z","device_id":"m","fed_in":1.5}"#;
+        assert_eq!(readings, [expected]);
+        assert!(
+            refusals[0].starts_with("line 2: k: the amount -1.5 is below zero"),
+            "{refusals:?}"
+        );
+        assert_eq!(refusals.len(), 1);
     }
 
     #[test]

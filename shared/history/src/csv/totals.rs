@@ -429,13 +429,13 @@ mod tests {
         let rows = [
             &format!("2026-01-11T10:00:00Z,{largest},"),
             &format!("2026-01-11T10:15:00Z,{largest},"),
-            "2026-01-11T10:30:00Z,-1,",
+            "2026-01-11T10:30:00Z,0,",
         ];
         let (readings, _) = read("", &["k=total(A)"], &rows);
         let expected = [
             "10:00 k:79228162514264337593543950335",
             "line 3: k: the total is too large, over 28 digits",
-            "10:30 k:79228162514264337593543950334",
+            "10:30 k:79228162514264337593543950335",
         ];
         assert_eq!(readings, expected);
     }

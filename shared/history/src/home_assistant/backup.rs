@@ -64,7 +64,7 @@ pub fn open(
     shown: &Path,
     directory: TempDir,
 ) -> anyhow::Result<(Database, Storage)> {
-    let shown = shown.display();
+    let (path, shown) = (shown, shown.display());
     let mut found = BackupParts {
         directory,
         has_database: false,
@@ -100,7 +100,7 @@ pub fn open(
     }
     let mut registries = found.registries;
     let texts = REGISTRIES.map(|name| registries.remove(name));
-    Ok((Database::in_directory(found.directory, DATABASE)?, Storage::of(&texts)?))
+    Ok((Database::in_directory(found.directory, DATABASE, path)?, Storage::of(&texts)?))
 }
 
 impl BackupParts {

@@ -1,6 +1,7 @@
 //! Opens Home Assistant's database, even while Home Assistant uses it. Reads no table.
 
 use std::fs::File;
+use std::io::ErrorKind::{QuotaExceeded, StorageFull};
 use std::io::Read;
 use std::path::Path;
 
@@ -21,6 +22,8 @@ const ALL_PAGES: i32 = -1;
 /// An open database. If it is a temporary copy, also the directory of the copy.
 pub struct Database {
     pub(super) connection: Connection,
+    /// The name of the file that the user named.
+    pub(super) name: String,
     /// The directory of the copy and of SQLite's files beside it. Removed when the database is closed.
     _copy: Option<TempDir>,
 }
@@ -48,7 +51,7 @@ impl Database {
             source
                 .query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))
                 .with_context(context)?;
-            return Ok(Self { connection: source, _copy: None });
+            return Ok(Self { connection: source, name: shown.to_string(), _copy: None });
         }
         let bytes = [path, log].map(|file| std::fs::metadata(file).map_or(0, |it| it.len()));
         let taken_by = format_args!("{shown} is in use; a copy");
@@ -57,29 +60,38 @@ impl Database {
         let mut target = Connection::open(directory.path().join(COPY))?;
         let copied = Backup::new(&source, &mut target).and_then(|backup| backup.step(ALL_PAGES));
         with_room(copied.map_err(Into::into), no_copy)?;
-        Ok(Self { connection: target, _copy: Some(directory) })
+        Ok(Self { connection: target, name: shown.to_string(), _copy: Some(directory) })
     }
 
     /// Wraps an open connection.
     #[cfg(test)]
     pub(super) const fn of(connection: Connection) -> Self {
-        Self { connection, _copy: None }
+        Self { connection, name: String::new(), _copy: None }
     }
 
-    /// Opens a database that comes from a reader, such as a file in an archive, and unpacks it into the directory.
-    pub fn unpack(mut reader: impl Read, directory: TempDir) -> anyhow::Result<Self> {
-        let file = File::create(directory.path().join(COPY));
-        let unpacked = file.and_then(|mut file| std::io::copy(&mut reader, &mut file));
-        with_room(unpacked.map_err(Into::into), || {
-            "the database cannot be unpacked into a file".to_owned()
-        })?;
-        Self::in_directory(directory, COPY)
+    /// Opens a database that comes from a reader, such as a compressed file, and unpacks it into the directory.
+    pub fn unpack(mut reader: impl Read, shown: &Path, directory: TempDir) -> anyhow::Result<Self> {
+        let cannot = || format!("{} cannot be unpacked into a file", shown.display());
+        let file = File::create(directory.path().join(COPY)).map_err(Into::into);
+        let mut file = with_room(file, cannot)?;
+        match std::io::copy(&mut reader, &mut file) {
+            // As of a file that is cut: another directory would not help.
+            Err(error) if !matches!(error.kind(), StorageFull | QuotaExceeded) => {
+                return Err(error).with_context(|| format!("{} cannot be read", shown.display()));
+            }
+            unpacked => with_room(unpacked.map_err(Into::into), cannot)?,
+        };
+        Self::in_directory(directory, COPY, shown)
     }
 
     /// Opens a database in a directory that is removed with it.
-    pub(super) fn in_directory(directory: TempDir, name: &str) -> anyhow::Result<Self> {
-        let connection = read_only(&directory.path().join(name))?;
-        Ok(Self { connection, _copy: Some(directory) })
+    pub(super) fn in_directory(
+        directory: TempDir,
+        copy: &str,
+        shown: &Path,
+    ) -> anyhow::Result<Self> {
+        let connection = read_only(&directory.path().join(copy))?;
+        Ok(Self { connection, name: shown.display().to_string(), _copy: Some(directory) })
     }
 }
 

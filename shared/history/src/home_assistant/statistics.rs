@@ -10,6 +10,7 @@ use std::collections::HashMap;
 
 use anyhow::Context as _;
 use rusqlite::{Connection, Row};
+use rust_decimal::Decimal;
 
 use super::entity::{line, quoted};
 use super::moment::nanos;
@@ -211,8 +212,13 @@ fn hours(
         };
         let before = (series.is_amount && taken == 0).then(|| total.to_string());
         if series.is_amount {
-            let Some(sum) = value.parse().ok().and_then(|value| total.checked_add(value)) else {
-                output.notes.leave_out("hours whose total has more than 28 digits");
+            // A fall of the counter would count as a reset.
+            let amount = value.parse().ok().filter(|amount: &Decimal| *amount >= Decimal::ZERO);
+            let Some(sum) = amount.and_then(|amount| total.checked_add(amount)) else {
+                output.notes.leave_out(&format!(
+                    "hours of {} whose amount is below zero or has more than 28 digits",
+                    series.id
+                ));
                 continue;
             };
             total = sum;

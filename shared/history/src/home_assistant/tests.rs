@@ -1,6 +1,7 @@
 //! Tests of Home Assistant's databases: schemas as they were, written by SQLite here.
 
 use std::collections::BTreeSet;
+use std::io::Read as _;
 use std::sync::mpsc;
 use std::thread;
 
@@ -284,8 +285,17 @@ fn a_database_with_a_broken_page_is_an_error_and_no_part_of_it() {
     let mut broken = whole.clone();
     broken[pages / 2 * page..][..page].fill(0xff);
     let error = format!("{:#}", read(&broken).unwrap_err());
-    assert!(error.contains("is the database damaged?"), "{error}");
+    let expected = format!("{} cannot be read; is the database damaged?", path.display());
+    assert!(error.starts_with(&expected), "{error}");
     // A file that ends early.
     let error = format!("{:#}", read(&whole[..pages / 2 * page]).unwrap_err());
     assert!(error.contains("damaged") || error.contains("malformed"), "{error}");
+    // A compressed one: the directory is not to blame.
+    let mut packed = flate2::read::GzEncoder::new(&whole[..], flate2::Compression::fast());
+    let mut bytes = Vec::new();
+    packed.read_to_end(&mut bytes).unwrap();
+    let cut = flate2::read::GzDecoder::new(&bytes[..bytes.len() / 2]);
+    let cut = Database::unpack(cut, Path::new("cut.db.gz"), tempdir().unwrap());
+    let error = format!("{:#}", cut.err().unwrap());
+    assert!(error.starts_with("cut.db.gz cannot be read: "), "{error}");
 }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 
 use super::again::Lasting;
-use crate::address::{READY, proxy_to, redirection, says_roomtide, split_login};
+use crate::address::{READY, ensure_no_query, proxy_to, redirection, says_roomtide, split_login};
 
 /// The maximum time until a server begins its answer, and then between parts of the answer.
 const MAX_SILENCE: Duration = Duration::from_secs(300);
@@ -52,6 +52,7 @@ impl Http {
 
     fn within(address: &str, max_silence: Duration) -> anyhow::Result<Self> {
         ensure!(address.contains("://"), "expected an address");
+        ensure_no_query(address)?;
         let (login, url) = split_login(address);
         let config = ureq::Agent::config_builder()
             .proxy(proxy_to(&url))
@@ -159,6 +160,14 @@ mod tests {
 
         let expected = format!("{} has sent nothing for 500ms in the middle of", server.url);
         assert!(error.starts_with(&expected), "{error}");
+    }
+
+    #[test]
+    fn an_address_with_a_query_is_refused_without_a_word_of_it() {
+        for address in ["http://pi:8086?u=me&p=secret", "http://pi:8086/#secret"] {
+            let error = Http::of(address).err().unwrap().to_string();
+            assert!(error.starts_with("an address ends before a ?"), "{error}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
+use std::ops::Range;
 use std::str::FromStr as _;
 
 use anyhow::{Context as _, ensure};
@@ -20,10 +21,10 @@ use crate::units::SeriesUnits;
 /// A second in nanoseconds.
 const SECOND: i64 = 1_000_000_000;
 /// The valid times of a meter, in seconds. Before its clock is set, a meter counts from 1970.
-const TIMES: std::ops::Range<i64> = 1_000_000_000..5_000_000_000;
+const TIMES: Range<i64> = 1_000_000_000..5_000_000_000;
 /// The maximum number in a cell, so large that no meter reaches it: the sum of all rows never overflows.
 const MAX_CELL: Decimal = Decimal::from_parts(2_764_472_320, 232_830, 0, false, 0);
-/// The interval in seconds that is assumed for a log of one row: in later generations, and in the first.
+/// The usual interval in seconds: in later generations, and in the first.
 const INTERVALS: [i64; 2] = [60, 600];
 
 /// The log of a meter.
@@ -35,6 +36,17 @@ pub struct Log {
     rows: BTreeMap<i64, (u64, Vec<Option<Decimal>>)>,
     interval: i64,
     notes: Notes,
+}
+
+/// The points of a metric.
+#[derive(Debug)]
+struct MeterSeries {
+    metric: Metric,
+    /// A point without time and value.
+    head: Point,
+    /// The counter at the end of the newest amount.
+    total: Decimal,
+    has_begun: bool,
 }
 
 /// What the table has of a meter's counters. Times are in milliseconds.
@@ -77,8 +89,8 @@ impl Log {
             }
         }
         ensure!(!rows.is_empty(), "the log has no row that can be read");
-        let steps = rows.keys().zip(rows.keys().skip(1)).map(|(a, b)| b - a);
-        let interval = steps.min().unwrap_or(INTERVALS[usize::from(columns.is_first_generation)]);
+        let usual = INTERVALS[usize::from(columns.is_first_generation)];
+        let interval = most_frequent_step(rows.keys(), usual);
         if !columns.left_out.is_empty() {
             notes.leave_out_many(
                 &format!(
@@ -127,70 +139,92 @@ impl Log {
     ///
     /// From the time on when the meter itself sends, the rows are left out.
     pub fn source(self, anchors: &Anchors) -> Source {
-        let (notes, units) = (self.notes.clone(), SeriesUnits::default());
-        let mut totals = Vec::with_capacity(self.columns.metrics.len());
-        let mut heads = Vec::with_capacity(self.columns.metrics.len());
+        let units = SeriesUnits::default();
+        let mut all = Vec::with_capacity(self.columns.metrics.len());
         for metric in &self.columns.metrics {
-            let device = self.device_of(metric);
-            let anchor = anchors.counters.get(&(device.clone(), metric.name.clone()));
-            let offset = anchor.map(|(at, value)| value.saturating_sub(self.total_at(metric, *at)));
-            totals.push(offset.unwrap_or(BASE));
-            // Tags separate the parts of a device's id with a slash.
-            let head = Point {
-                measurement: metric.name.clone(),
-                tags: format!("{DEVICE_TAG}={}", device.replace(':', "/")),
-                fields: Vec::new(),
-                nanos: 0,
-                line: 0,
-                way: Way::Device,
-                hour: None,
-            };
+            let series = self.series_of(metric, anchors);
             let (unit, is_counter) = match metric.kind {
                 Kind::Amount => ("kWh", true),
                 Kind::Mean(unit) => (unit, false),
             };
-            units.know(head.series(), unit, is_counter);
-            heads.push(head);
+            units.know(series.head.series(), unit, is_counter);
+            all.push(series);
         }
-        let told = notes.clone();
-        let live = anchors.live;
-        let (metrics, interval) = (self.columns.metrics, self.interval);
-        let first = self.rows.keys().next().copied();
+
+        let (notes, told, live) = (self.notes.clone(), self.notes, anchors.live);
         let points = self.rows.into_iter().flat_map(move |(begin, (line, cells))| {
-            let end = begin + interval;
-            let is_live = live.is_some_and(|live| end * 1_000 > live);
-            if is_live {
+            let end = begin + self.interval;
+            let mut points = Vec::with_capacity(all.len());
+            if live.is_some_and(|live| end * 1_000 > live) {
                 told.leave_out("rows of the time since when the meter itself sends");
+                return points;
             }
-            let mut points = Vec::with_capacity(heads.len());
-            for ((metric, head), total) in metrics.iter().zip(&heads).zip(&mut totals) {
-                let Some(value) = sum(metric, &cells).filter(|_| !is_live) else { continue };
-                let mut push = |seconds: i64, value: Decimal| {
-                    let fields = vec![("value".to_owned(), value.normalize().to_string())];
-                    points.push(Ok(Point {
-                        fields,
-                        nanos: seconds * SECOND,
-                        line,
-                        ..head.clone()
-                    }));
-                };
-                // Without this value, the first interval's amount would have no start.
-                if first == Some(begin) && metric.kind == Kind::Amount {
-                    push(begin, *total);
-                }
-                let value = match metric.kind {
-                    Kind::Amount => {
-                        *total = total.saturating_add(kilo(value));
-                        *total
-                    }
-                    Kind::Mean(_) => value,
-                };
-                push(end, value);
+            for series in &mut all {
+                series.head.line = line;
+                series.add(begin..end, &cells, &mut points);
             }
             points
         });
         Source { units, ..Source::of_points(Box::new(points), notes) }
     }
+
+    /// Makes the series of a metric, whose counter fits `anchors`.
+    fn series_of(&self, metric: &Metric, anchors: &Anchors) -> MeterSeries {
+        let device = self.device_of(metric);
+        // Tags separate the parts of a device's id with a slash.
+        let tags = format!("{DEVICE_TAG}={}", device.replace(':', "/"));
+        let anchor = anchors.counters.get(&(device, metric.name.clone()));
+        let offset = anchor.map(|(at, value)| value.saturating_sub(self.total_at(metric, *at)));
+        let head = Point {
+            measurement: metric.name.clone(),
+            tags,
+            fields: Vec::new(),
+            nanos: 0,
+            line: 0,
+            way: Way::Device,
+            hour: None,
+        };
+        let total = offset.unwrap_or(BASE);
+        MeterSeries { metric: metric.clone(), head, total, has_begun: false }
+    }
+}
+
+impl MeterSeries {
+    /// Adds the points of a row, whose interval is in seconds.
+    fn add(
+        &mut self,
+        interval: Range<i64>,
+        cells: &[Option<Decimal>],
+        points: &mut Vec<anyhow::Result<Point>>,
+    ) {
+        let Some(value) = sum(&self.metric, cells) else { return };
+        if self.metric.kind != Kind::Amount {
+            points.push(Ok(self.point(interval.end, value)));
+            return;
+        }
+
+        // Without this value, the first interval's amount would have no start.
+        if !std::mem::replace(&mut self.has_begun, true) {
+            points.push(Ok(self.point(interval.start, self.total)));
+        }
+        self.total = self.total.saturating_add(kilo(value));
+        points.push(Ok(self.point(interval.end, self.total)));
+    }
+
+    fn point(&self, seconds: i64, value: Decimal) -> Point {
+        let fields = vec![("value".to_owned(), value.normalize().to_string())];
+        Point { fields, nanos: seconds * SECOND, ..self.head.clone() }
+    }
+}
+
+/// Returns the most frequent distance between the beginnings of rows. The usual distance counts once more, and so
+/// decides for a log of a single row, or of two rows with a gap between them.
+fn most_frequent_step<'a>(begins: impl Iterator<Item = &'a i64> + Clone, usual: i64) -> i64 {
+    let mut counts = BTreeMap::from([(usual, 1)]);
+    for (begin, next) in begins.clone().zip(begins.skip(1)) {
+        *counts.entry(next - begin).or_insert(0) += 1;
+    }
+    counts.into_iter().rev().max_by_key(|(_, count)| *count).map_or(usual, |(step, _)| step)
 }
 
 /// Adds up the columns of a metric; `None` if one is empty.
@@ -224,8 +258,8 @@ fn row(
     let number = |place: &usize| match cells[*place] {
         "" => Ok(None),
         cell => match Decimal::from_str(cell) {
-            Ok(number) if number.abs() <= MAX_CELL => Ok(Some(number)),
-            Ok(_) => Err(format!("{cell:?} is too large for a meter")),
+            Ok(number) if (Decimal::ZERO..=MAX_CELL).contains(&number) => Ok(Some(number)),
+            Ok(_) => Err(format!("{cell:?} is below zero, or is too large for a meter")),
             Err(_) => Err(format!("{cell:?} is not a number")),
         },
     };

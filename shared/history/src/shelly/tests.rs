@@ -125,6 +125,24 @@ fn the_second_channel_of_the_first_generation_is_a_part() {
 }
 
 #[test]
+fn a_counter_begins_where_its_own_first_amount_begins() {
+    let rows = "timestamp,a_total_act_energy,a_total_act_ret_energy\n\
+                1771180620,,0\n1771180680,5,0\n1771180740,5,0\n";
+    let (lines, ..) = told(log(rows).source(&Anchors::default()), 1_771_180_620);
+    assert_eq!(of_metric(&lines, "cumulative_kwh_p_a"), ["1 1", "2 1.005", "3 1.01"]);
+    assert_eq!(of_metric(&lines, "cumulative_kwh_n_a"), ["0 1", "1 1", "2 1", "3 1"]);
+}
+
+#[test]
+fn neither_a_late_row_nor_a_gap_changes_the_interval() {
+    for seconds in [&[0, 60, 120, 181, 240, 300][..], &[0, 3_600], &[0, 1, 61, 121]] {
+        let rows = seconds.iter().map(|second| format!("{},1\n", 1_771_180_620 + second));
+        let text = format!("timestamp,total_act_energy\n{}", rows.collect::<String>());
+        assert_eq!(log(&text).ends()[0], (1_771_180_620 + 60) * 1_000, "{seconds:?}");
+    }
+}
+
+#[test]
 fn a_log_without_rows_says_so() {
     let error = |text: &str| {
         Log::read(TextLines::new(text.as_bytes()), given::device("m")).err().unwrap().to_string()
@@ -139,14 +157,18 @@ fn a_time_and_a_number_that_no_meter_has_are_refused() {
                   c_total_act_energy,c_total_act_ret_energy";
     let largest = Decimal::MAX;
     let rows = format!(
-        "{header}\n1771180620,1,0,1,0,1,0\n1771180680,{largest},0,{largest},0,1,0\n99999999999,1,0,1,0,1,0\n"
+        "{header}\n1771180620,1,0,1,0,1,0\n1771180680,{largest},0,{largest},0,1,0\n1771180740,1,-1,1,0,1,0\n99999999999,1,0,1,0,1,0\n"
     );
     let log = log(&rows);
     let anchor = (("meter-1".to_owned(), "energy_kwh".to_owned()), (1_771_180_680_000, -largest));
     let anchors = Anchors { counters: [anchor].into(), live: None };
     let (lines, _, refused) = told(log.source(&anchors), 1_771_180_620);
     assert!(!lines.is_empty());
-    assert_eq!(refused.len(), 2, "{refused:?}");
-    assert!(refused[0].contains("is too large for a meter"), "{refused:?}");
-    assert!(refused[1].contains("is no time of a measurement"), "{refused:?}");
+    assert_eq!(refused.len(), 3, "{refused:?}");
+    assert!(refused[0].ends_with("is too large for a meter"), "{refused:?}");
+    assert!(
+        refused[1].ends_with("\"-1\" is below zero, or is too large for a meter"),
+        "{refused:?}"
+    );
+    assert!(refused[2].contains("is no time of a measurement"), "{refused:?}");
 }
