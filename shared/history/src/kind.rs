@@ -5,9 +5,10 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use crate::exported_lines::is_export;
-use crate::home_assistant::{MAGIC, is_archive};
+use crate::home_assistant::is_archive;
 use crate::point::COMMENT;
 use crate::shelly;
+use crate::sqlite::MAGIC;
 
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
