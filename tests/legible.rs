@@ -15,9 +15,9 @@ use crate::architecture::rust_files;
 /// The figures of the workspace.
 const LIMITS: Figures = Figures {
     tuple_parameters: 4,
-    closures_called_it: 90,
+    closures_called_it: 89,
     long_functions: 10,
-    bodies_in_one_piece: 127,
+    bodies_in_one_piece: 126,
     heavy_sentences: 14,
     shared_type_names: 76,
 };

@@ -146,9 +146,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
             Source::of_points(Box::new(points), notes)
         }
     };
-    let is_counted_by_bytes =
-        !matches!(format, Format::HomeAssistant | Format::HomeAssistantBackup | Format::Shelly);
-    let bar = if is_counted_by_bytes { bar } else { progress::spinner() };
+    let bar = if format.is_read_in_order() { bar } else { progress::spinner() };
     of_source::import(args, source, &bar, now)
 }
 
