@@ -51,13 +51,14 @@ use crate::{progress, rollups};
 pub(crate) use args::ImportArgs;
 use history::csv::totals::Totals;
 use history::growing::Growing;
-use history::home_assistant::{self, Database};
+use history::home_assistant;
 use history::input::InputFile;
 use history::kind::Format;
 use history::line_protocol::LineFile;
 use history::notes::Notes;
 use history::shelly::{Anchors, Log};
 use history::source::Source;
+use history::sqlite::Database;
 use history::temporary::with_room;
 pub(crate) use sort::{RUN, Sortable, sorted};
 pub(crate) use source::open_bytes;
@@ -145,9 +146,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
             Source::of_points(Box::new(points), notes)
         }
     };
-    let is_counted_by_bytes =
-        !matches!(format, Format::HomeAssistant | Format::HomeAssistantBackup | Format::Shelly);
-    let bar = if is_counted_by_bytes { bar } else { progress::spinner() };
+    let bar = if format.is_read_in_order() { bar } else { progress::spinner() };
     of_source::import(args, source, &bar, now)
 }
 

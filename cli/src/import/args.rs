@@ -213,17 +213,17 @@ impl ImportArgs {
         if let Some(asked) = self.format.filter(|asked| !asked.is_also(format)) {
             bail!("{file} is {}; --format says that it is {}", format.name(), asked.name());
         }
-        let is_source = !matches!(format, Format::Csv | Format::Ndjson | Format::ExportedLines);
+        let has_points = format.has_points();
         if matches!(format, Format::Ndjson | Format::ExportedLines) && self.csv.is_given()
-            || is_source && self.csv.is_any_given(false, format != Format::Shelly)
+            || has_points && self.csv.is_any_given(false, format != Format::Shelly)
         {
             bail!("{file} is {}; the options for CSV do not fit it", format.name());
         }
-        if is_source && self.csv.map.len() > 1 {
+        if has_points && self.csv.map.len() > 1 {
             bail!("--map: one file maps all series of {file}");
         }
         let is_selected = self.from.is_some() || self.to.is_some() || !self.only.is_empty();
-        if !is_source && is_selected {
+        if !has_points && is_selected {
             bail!("{file} is {}; --from, --to and --only do not fit it", format.name());
         }
         let is_lines = format == Format::LineProtocol;
@@ -244,10 +244,10 @@ impl ImportArgs {
         if format != Format::HomeAssistant && self.storage.is_some() {
             bail!("{file} is {}; --storage does not fit it", format.name());
         }
-        if !is_source && self.thin_before.is_some() {
+        if !has_points && self.thin_before.is_some() {
             bail!("{file} is {}; --thin-before does not fit it", format.name());
         }
-        if is_source && self.merge {
+        if has_points && self.merge {
             bail!("--merge: points are always merged with what the table has");
         }
         Ok(())

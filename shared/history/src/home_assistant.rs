@@ -9,11 +9,8 @@
 
 mod attributes;
 mod backup;
-mod database;
 mod entity;
 mod moment;
-mod mounts;
-mod output;
 mod schema;
 mod states;
 mod statistics;
@@ -21,39 +18,27 @@ mod storage;
 mod units;
 
 use std::path::Path;
-use std::sync::mpsc;
-use std::thread;
 
 use anyhow::Context as _;
 use rusqlite::Connection;
 
 use crate::notes::Notes;
 use crate::source::Source;
-use output::PointOutput;
+use crate::sqlite::{self, Database, PointOutput};
 use schema::Schema;
 use storage::Storage;
 
 pub use backup::{is_archive, open as open_backup};
-pub use database::{Database, MAGIC};
 pub use statistics::POWERS;
 
-/// The number of points that are read ahead.
-const AHEAD: usize = 4_096;
 /// Reads a database, with the names and areas of Home Assistant's `.storage`.
 pub fn source(database: Database, storage: Storage) -> anyhow::Result<Source> {
     let notes = Notes::default();
     let schema = Schema::of(&database.connection)?;
     notes.say(format!("database     Home Assistant, schema {}", schema.version));
-    let (points, taken) = mpsc::sync_channel(AHEAD);
-    let output = PointOutput { points, notes: notes.clone() };
-    thread::spawn(move || {
-        let result = read(&database.connection, &schema, &storage, &output)
-            .with_context(|| format!("{} cannot be read; is the database damaged?", database.name));
-        if let Err(error) = result {
-            drop(output.points.send(Err(error)));
-        }
-    });
-    Ok(Source::of_points(Box::new(taken.into_iter()), notes))
+    Ok(sqlite::source(database, notes, move |connection, output| {
+        read(connection, &schema, &storage, output)
+    }))
 }
 
 fn read(

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use domain::Timestamp;
 use flate2::bufread::MultiGzDecoder;
 
@@ -57,7 +57,7 @@ impl InputFile {
         self.is_empty
     }
 
-    /// Reads the lines of the file, whatever its format.
+    /// Reads the lines of readings that the file has. Fails if the file has points.
     pub fn lines(
         self,
         columns: &Columns,
@@ -71,7 +71,11 @@ impl InputFile {
             Format::ExportedLines => {
                 Ok(Box::new(records::decode(lines, exported_lines::json, now)))
             }
-            _ => Ok(Box::new(records::decode(lines, ndjson, now))),
+            Format::Ndjson => Ok(Box::new(records::decode(lines, ndjson, now))),
+            Format::LineProtocol
+            | Format::HomeAssistant
+            | Format::HomeAssistantBackup
+            | Format::InfluxDb => bail!("{} has points and no lines of readings", format.name()),
         }
     }
 
@@ -337,6 +341,7 @@ mod tests {
         let error = |bytes: &[u8]| format!("{:#}", lines(bytes).unwrap_err());
         assert!(error(b"").contains("is empty"));
         assert!(error(b"[1]").contains("one object a line"));
+        assert!(error(b"m,host=a value=1 17\n").contains("has points"));
         assert!(error(b"time,device_id\n1,d\n").contains("no column \"timestamp\""));
         let directory = tempfile::tempdir().unwrap();
         let error = format!("{:#}", open_file(directory.path()).err().unwrap());

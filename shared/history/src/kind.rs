@@ -5,9 +5,10 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use crate::exported_lines::is_export;
-use crate::home_assistant::{MAGIC, is_archive};
+use crate::home_assistant::is_archive;
 use crate::point::COMMENT;
 use crate::shelly;
+use crate::sqlite::MAGIC;
 
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +96,29 @@ impl Format {
         }
     }
 
+    /// Whether a source of this kind has points. Any other has lines of readings.
+    pub const fn has_points(self) -> bool {
+        match self {
+            Self::Csv | Self::Ndjson | Self::ExportedLines => false,
+            Self::LineProtocol
+            | Self::HomeAssistant
+            | Self::HomeAssistantBackup
+            | Self::Shelly
+            | Self::InfluxDb => true,
+        }
+    }
+
+    /// Whether the share of the file's bytes that are read is the progress of reading it. A database is not read in the
+    /// order of its bytes, and a meter's log is read whole before its points are made.
+    pub const fn is_read_in_order(self) -> bool {
+        match self {
+            Self::Csv | Self::Ndjson | Self::ExportedLines | Self::LineProtocol => true,
+            Self::HomeAssistant | Self::HomeAssistantBackup | Self::Shelly | Self::InfluxDb => {
+                false
+            }
+        }
+    }
+
     /// Returns the kind that belongs to a file's extension.
     fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
@@ -123,35 +147,16 @@ pub fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Result<Fo
         }
         bail!("{shown} is no text; {KNOWN}");
     };
-    if let Some((&MARK, annotation)) = bytes.split_first()
-        && [b"group,".as_slice(), b"datatype,", b"default,"]
-            .iter()
-            .any(|it| annotation.starts_with(it))
-    {
-        bail!(
-            "{shown} is annotated CSV of Flux: influxd inspect export-lp writes line protocol of a bucket; {KNOWN}"
-        );
-    }
-    let foreign = FOREIGN.iter().find(|(magic, ..)| bytes.starts_with(magic));
-    if let Some((_, what, advice)) = foreign {
-        bail!("{shown} is {what}: {advice}; {KNOWN}");
-    }
-    if is_archive(bytes) {
-        return Ok(Format::HomeAssistantBackup);
-    }
-    if bytes.starts_with(MAGIC) {
-        return Ok(Format::HomeAssistant);
-    }
-    if is_export(bytes) {
-        return Ok(Format::ExportedLines);
+    ensure_not_foreign(bytes, path)?;
+
+    let header = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
+    let told = of_magic(bytes).or_else(|| of_header(header).filter(|_| asked.is_none()));
+    if let Some(format) = told {
+        return Ok(format);
     }
     // Before the file's name counts: a power cut leaves a file of zeros.
     if bytes.contains(&0) {
         bail!("{shown} is no text; {KNOWN}");
-    }
-    let header = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
-    if asked.is_none() && std::str::from_utf8(header).is_ok_and(shelly::is_header) {
-        return Ok(Format::Shelly);
     }
     if let Some(format) = asked.or_else(|| Format::of(path)) {
         return Ok(format);
@@ -169,6 +174,44 @@ pub fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Result<Fo
         return Ok(Format::Csv);
     }
     bail!("{shown} begins with {:?}; {KNOWN}", domain::excerpt(&String::from_utf8_lossy(header)))
+}
+
+/// Fails if the first bytes are those of a kind that is not supported.
+fn ensure_not_foreign(bytes: &[u8], path: &Path) -> anyhow::Result<()> {
+    let shown = path.display();
+    if let Some((&MARK, annotation)) = bytes.split_first()
+        && [b"group,".as_slice(), b"datatype,", b"default,"]
+            .iter()
+            .any(|column| annotation.starts_with(column))
+    {
+        bail!(
+            "{shown} is annotated CSV of Flux: influxd inspect export-lp writes line protocol of a bucket; {KNOWN}"
+        );
+    }
+    let foreign = FOREIGN.iter().find(|(magic, ..)| bytes.starts_with(magic));
+    if let Some((_, what, advice)) = foreign {
+        bail!("{shown} is {what}: {advice}; {KNOWN}");
+    }
+    Ok(())
+}
+
+/// Returns the kind that the first bytes tell whatever a person asked for.
+///
+/// All databases of SQLite begin alike. The names of their tables follow in the first page, if they fit into it.
+fn of_magic(bytes: &[u8]) -> Option<Format> {
+    if is_archive(bytes) {
+        return Some(Format::HomeAssistantBackup);
+    }
+    if bytes.starts_with(MAGIC) {
+        return Some(Format::HomeAssistant);
+    }
+    is_export(bytes).then_some(Format::ExportedLines)
+}
+
+/// Returns the kind of a CSV whose header row tells its maker.
+fn of_header(header: &[u8]) -> Option<Format> {
+    let header = std::str::from_utf8(header).ok()?;
+    shelly::is_header(header).then_some(Format::Shelly)
 }
 
 /// Whether the first line that is not a comment is line protocol, or a comment marks a Roomtide export.

@@ -22,6 +22,7 @@ mod records;
 pub mod refusals;
 pub mod shelly;
 pub mod source;
+pub mod sqlite;
 pub mod taught;
 pub mod temporary;
 pub mod text_lines;

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use tar::Archive;
 use tempfile::TempDir;
 
-use super::database::Database;
 use super::storage::{REGISTRIES, Storage};
+use crate::sqlite::Database;
 use crate::temporary::with_room;
 
 /// The signature of an archive, and its offset in the first block:

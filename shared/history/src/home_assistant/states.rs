@@ -9,9 +9,9 @@ use rusqlite::{Connection, Row, Statement};
 use super::attributes::Attributes;
 use super::entity::{self, EntityId};
 use super::moment::nanos;
-use super::output::PointOutput;
 use super::schema::Schema;
 use super::storage::Storage;
+use crate::sqlite::PointOutput;
 
 /// An hour in nanoseconds.
 pub(super) const HOUR: i64 = 3_600_000_000_000;

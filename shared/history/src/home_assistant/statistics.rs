@@ -14,13 +14,13 @@ use rust_decimal::Decimal;
 
 use super::entity::{line, quoted};
 use super::moment::nanos;
-use super::output::PointOutput;
 use super::schema::Schema;
 use super::states::{Entities, Entity, HOUR, text};
 use super::storage::Storage;
 use super::units::Conversion;
 use crate::csv::totals::BASE;
 use crate::point::{Point, StatisticHour, number};
+use crate::sqlite::PointOutput;
 
 /// The units of power, from which energy is computed.
 pub const POWERS: [&str; 5] = ["mW", "W", "kW", "MW", "GW"];

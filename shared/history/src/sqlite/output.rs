@@ -9,20 +9,20 @@ use crate::notes::Notes;
 use crate::point::Point;
 
 /// The receiver of a database's points. Sending fails when the import has ended.
-pub(super) struct PointOutput {
+pub(crate) struct PointOutput {
     pub(super) points: SyncSender<anyhow::Result<Point>>,
-    pub(super) notes: Notes,
+    pub(crate) notes: Notes,
 }
 
 impl PointOutput {
     /// Sends a point to the import.
-    pub(super) fn send(&self, point: Point) -> anyhow::Result<()> {
+    pub(crate) fn send(&self, point: Point) -> anyhow::Result<()> {
         self.points.send(Ok(point)).ok().context("the import has ended")
     }
 
     /// Refuses a row with a value that is not of its column's type: SQLite keeps whatever is written. Any other error is
     /// one of the database.
-    pub(super) fn refuse_row(&self, row: &str, error: rusqlite::Error) -> rusqlite::Result<()> {
+    pub(crate) fn refuse_row(&self, row: &str, error: rusqlite::Error) -> rusqlite::Result<()> {
         let InvalidColumnType(_, column, kind) = error else { return Err(error) };
         let kind = kind.to_string().to_lowercase();
         self.notes

@@ -1,35 +1,46 @@
-//! Opens Home Assistant's database, even while Home Assistant uses it. Reads no table.
+//! Opens a database of SQLite, even while another program writes to it, and reads ahead of the import. Knows no table.
+
+mod mounts;
+mod output;
 
 use std::fs::File;
 use std::io::ErrorKind::{QuotaExceeded, StorageFull};
 use std::io::Read;
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
 
 use anyhow::{Context as _, bail};
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
-use super::mounts::network_drive;
+use crate::notes::Notes;
+use crate::source::Source;
 use crate::temporary::{ensure_room, with_room};
+use mounts::network_drive;
+pub(crate) use output::PointOutput;
 
 /// The first bytes of a SQLite database.
 pub const MAGIC: &[u8] = b"SQLite format 3\0";
-/// Copies all pages in one step. With several steps the copy would start over at each write of Home Assistant, which
-/// writes every five seconds: <https://sqlite.org/c3ref/backup_finish.html>.
+/// Copies all pages in one step. With several steps the copy would start over at each write of another program; Home
+/// Assistant writes every five seconds: <https://sqlite.org/c3ref/backup_finish.html>.
 const ALL_PAGES: i32 = -1;
+
+/// The number of points that are read ahead.
+const AHEAD: usize = 4_096;
 
 /// An open database. If it is a temporary copy, also the directory of the copy.
 pub struct Database {
-    pub(super) connection: Connection,
+    pub(crate) connection: Connection,
     /// The name of the file that the user named.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The directory of the copy and of SQLite's files beside it. Removed when the database is closed.
     _copy: Option<TempDir>,
 }
 
 /// The file name of a copy.
-const COPY: &str = "home-assistant.db";
+const COPY: &str = "copy.db";
 
 impl Database {
     /// Opens a database. SQLite itself copies a database in use into the directory, because a copy of the file alone
@@ -38,8 +49,8 @@ impl Database {
         let shown = path.display();
         if let Some(kind) = network_drive(path) {
             bail!(
-                "{shown} is on a network drive ({kind}), where SQLite's locks do not hold; import a backup of Home \
-                 Assistant, or run this command on the machine that has the file"
+                "{shown} is on a network drive ({kind}), where SQLite's locks do not hold; import a backup, or run \
+                 this command on the machine that has the file"
             );
         }
         let context = || format!("{shown} cannot be read as a database");
@@ -65,7 +76,7 @@ impl Database {
 
     /// Wraps an open connection.
     #[cfg(test)]
-    pub(super) const fn of(connection: Connection) -> Self {
+    pub(crate) const fn of(connection: Connection) -> Self {
         Self { connection, name: String::new(), _copy: None }
     }
 
@@ -85,7 +96,7 @@ impl Database {
     }
 
     /// Opens a database in a directory that is removed with it.
-    pub(super) fn in_directory(
+    pub(crate) fn in_directory(
         directory: TempDir,
         copy: &str,
         shown: &Path,
@@ -95,9 +106,56 @@ impl Database {
     }
 }
 
+/// Makes a source of what `read` sends of a database. A query borrows its connection, so it runs in a thread of its
+/// own, and the points come through a channel.
+pub(crate) fn source(
+    database: Database,
+    notes: Notes,
+    read: impl FnOnce(&Connection, &PointOutput) -> anyhow::Result<()> + Send + 'static,
+) -> Source {
+    let (points, taken) = mpsc::sync_channel(AHEAD);
+    let output = PointOutput { points, notes: notes.clone() };
+    thread::spawn(move || {
+        // Whole: a closure would take the connection alone, and the copy would be removed while it is read.
+        let held = database;
+        let context = || format!("{} cannot be read; is the database damaged?", held.name);
+        if let Err(error) = read(&held.connection, &output).with_context(context) {
+            drop(output.points.send(Err(error)));
+        }
+    });
+    Source::of_points(Box::new(taken.into_iter()), notes)
+}
+
 fn read_only(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(std::time::Duration::from_secs(30))?;
     Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::ensure;
+    use tempfile::tempdir;
+
+    use super::*;
+
+    #[test]
+    fn a_copy_stays_until_it_is_read() {
+        let directory = tempdir().unwrap();
+        let place = directory.path().to_owned();
+        let connection = Connection::open_in_memory().unwrap();
+        let database = Database { connection, name: String::new(), _copy: Some(directory) };
+        let (permit, allowed) = mpsc::channel();
+        let copy = place.clone();
+        let source = source(database, Notes::default(), move |_, _| {
+            allowed.recv()?;
+            ensure!(copy.exists(), "the copy was removed before it was read");
+            Ok(())
+        });
+        permit.send(()).unwrap();
+        let points: anyhow::Result<Vec<_>> = source.into_points().0.collect();
+        assert_eq!(points.unwrap(), []);
+        assert!(!place.exists());
+    }
 }
