@@ -77,7 +77,7 @@ pub struct WideDevice {
     pub(crate) metrics: Vec<Metric>,
 }
 
-/// A metric and the columns of its value.
+/// A metric and the columns of its value. Its text, `kwh=total(A+B)*0.001`, can name no column with `+` or `*`.
 #[derive(Debug, Clone)]
 pub struct Metric {
     pub(crate) name: MetricName,
