@@ -633,8 +633,8 @@ mod tests {
             said.text(),
             format!(
                 "grid is deleted: 1 item\nmain is deleted: 1 item\n\
-                 other stays: {}/devices/other answers 409: A device is behind it.\n\
-                 sub is deleted: 1 item\n",
+                 sub is deleted: 1 item\n\
+                 other stays: {}/devices/other answers 409: A device is behind it.\n",
                 client.url()
             )
         );
