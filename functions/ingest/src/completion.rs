@@ -15,8 +15,8 @@ use crate::store_request::StoreRequest;
 /// Gives each reading its room, by the first rule that applies:
 ///
 /// 1. The room that a person chose for the device. It overrides even a room that the reading names.
-/// 2. The room that the reading names, or that its device named last before it in this request. The latter does not
-///    count if the device moved, by the registry, between the two readings.
+/// 2. The room that the reading names. Without one, the room of the device's reading before it in this request, unless
+///    the device moved, by the registry, between the two readings.
 /// 3. The room of the registry.
 pub(crate) fn fill_in_rooms(request: &mut StoreRequest<'_>, found: &FoundDevices) {
     let mut readings: Vec<&mut Reading> = request.readings_mut().collect();

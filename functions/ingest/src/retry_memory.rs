@@ -67,7 +67,7 @@ impl RetryMemory {
         (0..readings.len()).filter(|index| !is_stored(&readings[*index])).collect()
     }
 
-    /// Removes the keys that this request has tried to write from the memory of other requests, whose values may now be
+    /// Removes the keys that this request has tried to write from the memory of other requests: their values may now be
     /// overwritten.
     pub(crate) fn forget_in_other_requests<'a>(
         &self,

@@ -7,24 +7,13 @@ use series::{DeviceQuestion, EnergyDevice, Grid, Horizon, Level};
 use crate::Result;
 use crate::devices::gauges;
 use crate::judging::JudgingSession;
+use crate::peaks::Peak;
 use crate::ports::Store;
 
 const HOUR: i64 = 3_600_000;
 /// The rows of [`grid_until`]: the period before the recent minutes, and the recent minutes.
 const BEFORE: usize = 0;
 const RECENT_ROW: usize = 1;
-
-/// The highest mean power of a month's periods up to an instant, in kW.
-#[derive(Debug, Clone)]
-pub(crate) struct Peak {
-    pub(crate) month: Timestamp,
-    /// The version of the device's settings: a person's verdict changes the energy of past periods.
-    pub(crate) settings: u64,
-    /// When the first period was read.
-    pub(crate) read_at: Timestamp,
-    pub(crate) until: Timestamp,
-    pub(crate) highest: Option<Exact>,
-}
 
 impl<S: Store> JudgingSession<'_, S> {
     /// The projected demand of a device. Empty in the first minutes of a period, and for a device without energy

@@ -9,8 +9,9 @@ use crate::ports::Store;
 use crate::progress::Trigger;
 use crate::report::JudgingReport;
 use crate::result::{JudgementResult, NotJudged};
+use crate::rule_on_subject::RuleOnSubject;
 use crate::rules::{Rules, is_about};
-use crate::task::{JudgingTask, RuleOnSubject, Tasks};
+use crate::task::{JudgingTask, Tasks};
 
 impl<S: Store + DeleteAlertStates> JudgingSession<'_, S> {
     /// Judges states that are due. If a judgement fails, the state stays due, and the next call tries the others first.

@@ -10,7 +10,7 @@ use crate::Result;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::result::NextState;
-use crate::task::RuleOnSubject;
+use crate::rule_on_subject::RuleOnSubject;
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges a rule on a device or a room by its readings. If the table throttles the silence limit, the judgement

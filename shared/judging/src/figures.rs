@@ -9,7 +9,7 @@ use crate::budget::EnergyBudget;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::result::NextState;
-use crate::task::RuleOnSubject;
+use crate::rule_on_subject::RuleOnSubject;
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges a rule on a device; `None` if there is nothing to store. If an alert was firing when the rule was edited

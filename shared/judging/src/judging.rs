@@ -13,8 +13,8 @@ use table::{
     StoreResult, StoredRule,
 };
 
-use crate::demand::Peak;
 use crate::devices::Devices;
+use crate::peaks::Peak;
 use crate::ports::Store;
 use crate::progress::TaskProgress;
 use crate::rules::Rules;

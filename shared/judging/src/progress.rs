@@ -7,8 +7,8 @@ use chrono::TimeDelta;
 use domain::{SWEEP_GROUPS, Timestamp};
 use table::{AlertKey, StoredRule};
 
+use crate::rule_on_subject::RuleOnSubject;
 use crate::rules::RulesOnSubjects;
-use crate::task::RuleOnSubject;
 
 /// The greatest difference between the clocks of two overlapping invocations.
 const MAX_AHEAD: TimeDelta = TimeDelta::minutes(1);

@@ -9,7 +9,7 @@ use crate::judging::JudgingSession;
 use crate::observed::without_zeros;
 use crate::ports::Store;
 use crate::room_mean::RoomMean;
-use crate::task::RuleOnSubject;
+use crate::rule_on_subject::RuleOnSubject;
 
 impl<S: Store> JudgingSession<'_, S> {
     /// The readings from `start` on that the fold of a rule on a subject needs. After `silent_after` without a reading

@@ -13,8 +13,9 @@ use crate::progress::{Rest, Trigger};
 use crate::report::{JudgingReport, may_succeed};
 use crate::result::{JudgementResult, NotJudged};
 use crate::room_mean::RoomMean;
+use crate::rule_on_subject::RuleOnSubject;
 use crate::rules::Rules;
-use crate::task::{JudgingTask, RuleOnSubject, Tasks};
+use crate::task::{JudgingTask, Tasks};
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges the rules that wait for sealed quarters, which have complete rollups, once for each quarter of the device

@@ -12,7 +12,8 @@ use crate::ports::Store;
 use crate::progress::{Rest, Trigger};
 use crate::report::JudgingReport;
 use crate::result::{JudgementResult, NotJudged};
-use crate::task::{JudgingTask, RuleOnSubject, Tasks};
+use crate::rule_on_subject::RuleOnSubject;
+use crate::task::{JudgingTask, Tasks};
 
 /// The longest time for which a task rests. A silence limit is learned anew every few hours, and may become shorter.
 const MAX_REST: TimeDelta = TimeDelta::hours(1);

@@ -11,7 +11,7 @@ use table::{StoreResult, StoredRollup};
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::room_mean::ROOM_SILENCE;
-use crate::task::RuleOnSubject;
+use crate::rule_on_subject::RuleOnSubject;
 
 /// The number of days from which the usual gap is learned.
 const DAYS: usize = 7;

@@ -12,6 +12,7 @@ use crate::ports::Store;
 use crate::progress::Trigger;
 use crate::report::{JudgingReport, is_throttled};
 use crate::result::{JudgementResult, NextState, NotJudged};
+use crate::rule_on_subject::RuleOnSubject;
 use crate::rules::Rules;
 
 /// The number of attempts at a judgement while other processes keep changing its state.
@@ -54,20 +55,6 @@ pub(crate) struct Tasks<'a> {
     trigger: Trigger,
     rules: &'a Rules,
     by_key: BTreeMap<AlertKey, JudgingTask<'a>>,
-}
-
-/// A rule and the subject on which it is judged now.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RuleOnSubject<'a> {
-    pub(crate) rule: &'a StoredRule,
-    pub(crate) key: &'a AlertKey,
-    /// The earliest time of readings that were stored, overwritten or deleted. `None` if no reading changed: the rule
-    /// was saved, or only time has passed.
-    pub(crate) touched: Option<Timestamp>,
-    /// All rules, with the channels and pauses.
-    pub(crate) rules: &'a Rules,
-    /// Whether the rule is no longer about the subject.
-    pub(crate) has_left: bool,
 }
 
 impl<'a> Tasks<'a> {

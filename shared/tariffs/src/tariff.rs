@@ -356,6 +356,9 @@ fn check_meters(meters: &[TariffMeter]) -> Result<(), MemberError> {
         if meters[..index].iter().any(is_same) {
             return wrong("device", "is in the list already");
         }
+        if meter.factor.as_ref().is_some_and(|factor| !Exact::from(factor).is_positive()) {
+            return wrong("factor", "is not above zero");
+        }
         if meter.metric.is_none() && meter.sold {
             return wrong("sold", "is for a meter with metric; without it, both directions count");
         }

@@ -160,7 +160,9 @@ impl Hours {
 /// The quarter of an hour that begins at a time such as `22:15`; 96 for `24:00`.
 pub(crate) fn quarter_of(text: &str) -> Option<u32> {
     let (hour, minute) = text.trim().split_once(':')?;
-    let is_written = hour.len() == 2 && minute.len() == 2;
+    let has_two_digits =
+        |text: &str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_written = has_two_digits(hour) && has_two_digits(minute);
     let (hour, minute): (u32, u32) = (hour.parse().ok()?, minute.parse().ok()?);
     let quarter = (hour * 60 + minute) / QUARTER;
     (is_written && minute < 60 && minute % QUARTER == 0 && quarter <= Hours::COUNT)

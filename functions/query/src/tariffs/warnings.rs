@@ -19,7 +19,7 @@ pub(super) async fn of(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<String>, Problem> {
-    let mut warnings: Vec<String> = cents(tariff).collect();
+    let mut warnings: Vec<String> = cents(tariff).chain(shares(tariff)).collect();
     let meters = tariff.meters.iter().map(|meter| (&meter.device, meter.metric.as_ref()));
     let series = tariff.lines.iter().filter_map(|line| line.series.as_ref());
     let named = meters.chain(series.map(|series| (&series.device, Some(&series.metric))));
@@ -52,6 +52,16 @@ pub(super) async fn of(
     }
     warnings.dedup();
     Ok(warnings)
+}
+
+/// Warnings of percentages that look like a share of one.
+fn shares(tariff: &WrittenTariff) -> impl Iterator<Item = String> {
+    let one = Exact::from(1_i64);
+    tariff.lines.iter().filter(|line| line.per == Per::Percent).filter_map(move |line| {
+        let percentage = Exact::from(line.price.as_ref()?);
+        let is_share = percentage.is_positive() && percentage < one;
+        is_share.then(|| format!("{percentage} percent of {} looks like a share of one", line.name))
+    })
 }
 
 /// Warnings of prices that look like cents.
