@@ -15,7 +15,7 @@ use crate::store_request::StoreRequest;
 /// Gives each reading its room, by the first rule that applies:
 ///
 /// 1. The room that a person chose for the device. It overrides even a room that the reading names.
-/// 2. The room that the reading names. Without one, the room of the device's reading before it in this request, unless
+/// 2. The room that the reading names. Without one, the room that the device named last in this request, unless
 ///    the device moved, by the registry, between the two readings.
 /// 3. The room of the registry.
 pub(crate) fn fill_in_rooms(request: &mut StoreRequest<'_>, found: &FoundDevices) {

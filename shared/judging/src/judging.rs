@@ -18,7 +18,7 @@ use crate::peaks::Peak;
 use crate::ports::Store;
 use crate::progress::TaskProgress;
 use crate::rules::Rules;
-use crate::throttled::Throttle;
+use crate::throttled::RequestThrottle;
 
 /// How long rules and channels are used before they are read again.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
@@ -53,18 +53,18 @@ pub struct Judging {
 /// The requests that are made at most once a minute while the table throttles them.
 #[derive(Debug, Default)]
 pub(crate) struct Throttles {
-    rules: Throttle,
-    device_list: Throttle,
-    device: Throttle,
-    rule: Throttle,
+    rules: RequestThrottle,
+    device_list: RequestThrottle,
+    device: RequestThrottle,
+    rule: RequestThrottle,
     /// Deletes an obsolete state.
-    pub(crate) deletion: Throttle,
+    pub(crate) deletion: RequestThrottle,
     /// Stores rechecks of single devices in place of a rule's recheck.
-    pub(crate) own_rechecks: Throttle,
+    pub(crate) own_rechecks: RequestThrottle,
     /// Reads the states by which a batch is skipped or judged.
-    pub(crate) states: Throttle,
+    pub(crate) states: RequestThrottle,
     /// Reads the state of the rollups, from which silence limits are learned.
-    pub(crate) rollup_state: Throttle,
+    pub(crate) rollup_state: RequestThrottle,
 }
 
 impl Default for Judging {

@@ -56,7 +56,7 @@ pub use report::JudgingReport;
 pub use result::{JudgementResult, LostMessages};
 pub use rules::{Rules, devices_of, has_sent_watched, subjects_of};
 pub use series::SeriesError;
-pub use throttled::Throttle;
+pub use throttled::RequestThrottle;
 
 /// A result whose error says why nothing can be judged.
 type Result<T, E = SeriesError> = std::result::Result<T, E>;

@@ -51,12 +51,12 @@ struct TriedTasks {
 struct RestingTask {
     /// When the rule was saved. If the rule is edited, or deleted and made again, the task no longer rests.
     changed: Timestamp,
-    rest: Rest,
+    rest: TaskRest,
 }
 
 /// How long a task needs no judgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum TaskRest {
     /// Until a time before which the device cannot be silent.
     Until(Timestamp),
     /// While the rollups of the subject are complete up to this time: all these quarters are judged.
@@ -75,7 +75,7 @@ impl TaskProgress {
     }
 
     /// Notes that a task needs no judgement for now.
-    pub(crate) fn rest(&self, trigger: Trigger, task: RuleOnSubject<'_>, rest: Rest) {
+    pub(crate) fn rest(&self, trigger: Trigger, task: RuleOnSubject<'_>, rest: TaskRest) {
         let resting = RestingTask { changed: task.rule.definition.changed, rest };
         self.lock().resting.entry(trigger).or_default().insert(task.key.clone(), resting);
     }
@@ -87,7 +87,7 @@ impl TaskProgress {
         trigger: Trigger,
         now: Timestamp,
         all: RulesOnSubjects<'a>,
-        is_resting: impl Fn(&AlertKey, &StoredRule, Rest) -> bool,
+        is_resting: impl Fn(&AlertKey, &StoredRule, TaskRest) -> bool,
     ) -> Vec<(AlertKey, &'a StoredRule)> {
         let mut progress = self.lock();
         if progress.newest > Some(now.saturating_add(MAX_AHEAD)) {

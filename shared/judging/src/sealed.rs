@@ -9,7 +9,7 @@ use crate::Result;
 use crate::devices::Devices;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
-use crate::progress::{Rest, Trigger};
+use crate::progress::{TaskRest, Trigger};
 use crate::report::{JudgingReport, may_succeed};
 use crate::result::{JudgementResult, NotJudged};
 use crate::room_mean::RoomMean;
@@ -59,7 +59,7 @@ impl<S: Store> JudgingSession<'_, S> {
             sealed_until(&key.subject, &rule.definition.watch, devices, horizon)
         };
         let is_resting = |key: &AlertKey, rule: &StoredRule, rest| {
-            rest == Rest::SealedUntil(sealed_until(key, rule))
+            rest == TaskRest::SealedUntil(sealed_until(key, rule))
         };
         let (progress, now) = (&self.judging.progress, self.table.now);
         let all = rules.on_subjects(devices, is_listed, waits);
@@ -80,7 +80,7 @@ impl<S: Store> JudgingSession<'_, S> {
     ) -> Result<JudgementResult, NotJudged> {
         let result = self.judge(on_subject).await;
         if !result.as_ref().is_err_and(|failed| may_succeed(&failed.failure)) {
-            let rest = Rest::SealedUntil(sealed_until);
+            let rest = TaskRest::SealedUntil(sealed_until);
             self.judging.progress.rest(Trigger::Sealed, on_subject, rest);
         }
         result

@@ -9,7 +9,7 @@ use table::{AlertKey, StoredRule};
 use crate::Result;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
-use crate::progress::{Rest, Trigger};
+use crate::progress::{TaskRest, Trigger};
 use crate::report::JudgingReport;
 use crate::result::{JudgementResult, NotJudged};
 use crate::rule_on_subject::RuleOnSubject;
@@ -30,8 +30,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
         let (devices, unlisted) = self.devices_if_read().await;
         let (progress, now) = (&self.judging.progress, self.table.now);
-        let is_resting =
-            |_: &AlertKey, _: &StoredRule, rest| matches!(rest, Rest::Until(until) if until > now);
+        let is_resting = |_: &AlertKey, _: &StoredRule, rest| matches!(rest, TaskRest::Until(until) if until > now);
         let all = rules.on_subjects(&devices, unlisted.is_none(), fires_of_silence);
         let due = progress.awake(Trigger::Silence, now, all, is_resting);
         let tasks = due.into_iter().map(|(key, rule)| (key, JudgingTask::Silence(rule)));
@@ -57,7 +56,7 @@ impl<S: Store> JudgingSession<'_, S> {
             let result = self.judge(on_subject).await?;
             (self.table.now.saturating_add(MAX_UNJUDGED), Some(result))
         };
-        self.judging.progress.rest(Trigger::Silence, on_subject, Rest::Until(next));
+        self.judging.progress.rest(Trigger::Silence, on_subject, TaskRest::Until(next));
         Ok(result)
     }
 

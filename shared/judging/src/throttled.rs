@@ -10,9 +10,9 @@ const REST: TimeDelta = TimeDelta::minutes(1);
 /// it is throttled, further requests of its kind fail at once for a minute: their kind rests. Judgements use what was
 /// read last, or are put off, so that others keep their time.
 #[derive(Debug, Default)]
-pub struct Throttle(Remembered<()>);
+pub struct RequestThrottle(Remembered<()>);
 
-impl Throttle {
+impl RequestThrottle {
     /// Makes a request, and repeats it for a limited time while it is throttled. Fails at once while its kind rests.
     pub async fn unless_resting<S, T>(
         &self,
