@@ -20,7 +20,6 @@ import rie
 import rollups
 import sources
 import takeover
-import tariffs
 from processes import LOGS, ROOT, Failed, command
 from report import ok, same, seconds
 from stack import ARCHITECTURE, Emulator, Stack
@@ -92,7 +91,6 @@ def use(emulator):
     around.permissions(stack, tokens)
     around.poison(stack, tokens)
     access.revoked(stack, tokens, revoked_at)
-    tariffs.billed(stack, tokens)
     access.no_secret_in_any_log(stack, tokens | {"the secret of a source": sources.SECRET})
     keep_logs(emulator)
     redeploy(stack, tokens)

@@ -34,7 +34,7 @@ pub use sns::Sns;
 
 use chrono::TimeDelta;
 use domain::ChannelId;
-use judging::{Judging, Throttle};
+use judging::{Judging, RequestThrottle};
 use storm::BegunStorms;
 use table::{BoundedMemory, Recheck, Remembered, StoredAlertState, ToldKey, WaitingMessage};
 use task::KeptPlace;
@@ -60,7 +60,7 @@ pub struct Alerting<S, C> {
     due: KeptPlace<StoredAlertState>,
     rechecks: KeptPlace<Recheck>,
     /// The request that removes a recheck or notes its last judged device.
-    recheck_note_throttle: Throttle,
+    recheck_note_throttle: RequestThrottle,
     waiting_places: KeptPlace<WaitingMessage>,
     begun_storms: BegunStorms,
     /// Delivered messages that the table could not delete. A later round deletes them and sends none again.
@@ -87,7 +87,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             heartbeat: Remembered::default(),
             due: KeptPlace::default(),
             rechecks: KeptPlace::default(),
-            recheck_note_throttle: Throttle::default(),
+            recheck_note_throttle: RequestThrottle::default(),
             waiting_places: KeptPlace::default(),
             begun_storms: storm::none_begun(),
             undeleted: BoundedMemory::new(MAX_UNDELETED, UNDELETED_AGE),

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use chrono::TimeDelta;
 use domain::{DeviceId, LocalDate, QuarterHour, Rollup, TimeRange, Timestamp, Zone};
-use judging::{SealedBreaches, Throttle};
+use judging::{RequestThrottle, SealedBreaches};
 use rollups::{
     Assumed, DeviceFolds, DeviceRules, Folded, FoldedWindow, SeenRooms, over_until, part_of_day,
 };
@@ -35,7 +35,7 @@ pub(crate) struct BucketFolding<S, W, C> {
     pub(crate) refolded: BoundedMemory<DeviceId, u64>,
     /// When this process last stored that there is a backlog.
     pub(crate) backlog: Remembered<()>,
-    pub(crate) backlog_throttle: Throttle,
+    pub(crate) backlog_throttle: RequestThrottle,
     pub(crate) queue_busy: QueueBusy,
     pub(crate) seen: SeenRooms,
     pub(crate) alert_rules: SealedBreaches,
@@ -101,7 +101,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             has_state: AtomicBool::new(false),
             refolded: BoundedMemory::new(MAX_REFOLDED, REFOLDED_AGE),
             backlog: Remembered::default(),
-            backlog_throttle: Throttle::default(),
+            backlog_throttle: RequestThrottle::default(),
             queue_busy: QueueBusy::default(),
             seen: SeenRooms::default(),
             alert_rules: SealedBreaches::default(),
