@@ -15,7 +15,7 @@ struct PageFile {
 
 /// The largest file that is sent uncompressed, if a client accepts no compression. Larger files are sent compressed
 /// only: uncompressed they would cost five times as much, and every browser accepts compression.
-const MAX_PLAIN: usize = 4 << 10;
+const MAX_PLAIN: usize = 5 << 10;
 
 /// The web page, which names the origin at which readings are stored.
 #[derive(Debug)]

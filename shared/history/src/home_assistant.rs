@@ -19,7 +19,6 @@ mod units;
 
 use std::path::Path;
 
-use anyhow::Context as _;
 use rusqlite::Connection;
 
 use crate::notes::Notes;

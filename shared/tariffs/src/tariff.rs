@@ -320,9 +320,16 @@ impl Tariff {
         found
     }
 
-    /// The number of steps times lines, as a measure of a bill's time.
-    pub const fn work(&self, steps: usize) -> usize {
-        steps * self.lines.len()
+    /// The number of prices of a bill of so many steps, as a measure of its time: one of each line, or of each tier, or
+    /// of each quarter of an hour of a series' slot.
+    pub fn work(&self, steps: usize) -> usize {
+        let of_version = |line: &TariffLine| match &line.pricing {
+            Pricing::Flat(_) | Pricing::Zones { .. } => 1,
+            Pricing::Tiers(tiers) => tiers.len(),
+            Pricing::Series(_) => 4,
+        };
+        let of_line = |named: &NamedLine| named.versions.iter().map(of_version).max();
+        steps * self.lines.iter().filter_map(of_line).sum::<usize>()
     }
 }
 

@@ -218,6 +218,9 @@ impl<'r, S: Store> Biller<'r, S> {
     ) -> Result<GroupReads, Problem> {
         let range = self.plan.grid.range();
         let steps = self.steps(group)?;
+        let count = steps.grid.rows().len();
+        self.ensure_work(group.tariffs().map(|tariff| tariff.work(count)).sum())?;
+
         let (mut meters, mut missing) = (Vec::new(), Vec::new());
         for meter in group.meters {
             match BilledMeter::of(meter, self.devices) {
@@ -302,6 +305,16 @@ impl<'r, S: Store> Biller<'r, S> {
         Ok(Some(steps))
     }
 
+    /// Refuses more work than one answer may take.
+    fn ensure_work(&self, more: usize) -> Result<(), Problem> {
+        if self.work + more <= MAX_WORK {
+            return Ok(());
+        }
+        let detail = "The bill takes too many steps: quarters of an hour times the lines of the tariffs. Narrow from and \
+                      to, or ask for fewer tariffs.";
+        Err(Problem::new(ProblemKind::Unanswerable, detail))
+    }
+
     /// Makes a bill.
     fn bill<'a>(
         &mut self,
@@ -312,13 +325,8 @@ impl<'r, S: Store> Biller<'r, S> {
     ) -> Result<ShownBill<'a>, Problem> {
         let (tariff, prices, until) = (&known.tariff, &reads.prices, self.plan.now);
         let rows = self.plan.grid.rows();
+        self.ensure_work(tariff.work(steps.len()))?;
         self.work += tariff.work(steps.len());
-        if self.work > MAX_WORK {
-            let detail = "The bill takes too many steps: quarters of an hour times the lines of the tariffs. Narrow \
-                          from and to, or ask for fewer tariffs.";
-            return Err(Problem::new(ProblemKind::Unanswerable, detail));
-        }
-
         if self.request.has_lines && rows.len() > MAX_ROWS_OF_LINES {
             let why =
                 format!("makes rows of lines of more than {MAX_ROWS_OF_LINES} units of every");
