@@ -72,13 +72,12 @@ impl RetryMemory {
     pub(crate) fn forget_in_other_requests<'a>(
         &self,
         request: RequestHash,
-        tried: impl Iterator<Item = &'a Reading> + Clone,
+        tried: impl Iterator<Item = &'a Reading>,
     ) {
+        let tried: HashSet<u64> = tried.map(|reading| self.key(reading)).collect();
         let mut throttled = self.throttled();
         for (_, stored) in throttled.iter_mut().filter(|(other, _)| **other != request) {
-            for reading in tried.clone() {
-                stored.keys.remove(&self.key(reading));
-            }
+            stored.keys.retain(|key| !tried.contains(key));
         }
     }
 
