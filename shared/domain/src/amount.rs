@@ -8,7 +8,7 @@ const WATT_MILLIS: u64 = 3_600_000_000;
 /// An amount that was counted or integrated, exact until it is shown: kWh, or money for kWh.
 ///
 /// The kWh of a power have no finite decimals, so this part is kept in watt-milliseconds, or in money times
-/// [`WATT_MILLIS`].
+/// `WATT_MILLIS`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Amount {
     counted: Exact,
