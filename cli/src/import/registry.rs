@@ -1,4 +1,5 @@
-//! Restores the registry entries of a backup with PATCH, and its annotations and tariffs with PUT. Registers no device and no room.
+//! Restores the registry entries of a backup with PATCH, and its annotations and tariffs with PUT. Registers no device
+//! and no room.
 //!
 //! A device is registered by its first reading. A room is registered by the first reading that names it, or by a person
 //! who puts a device there. Any other entry cannot be restored, and is refused.
@@ -257,7 +258,8 @@ fn object(members: &[Member]) -> String {
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
-/// Applies the entries: devices first, because they register the rooms into which they are put, and annotations and tariffs last.
+/// Applies the entries: devices first, because they register the rooms into which they are put, and annotations and
+/// tariffs last.
 ///
 /// Waits for missing devices, because the stream may not have registered them yet, and reports that once with `tell`.
 /// Returns the refusals.

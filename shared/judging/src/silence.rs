@@ -30,7 +30,10 @@ impl<S: Store> JudgingSession<'_, S> {
 
         let (devices, unlisted) = self.devices_if_read().await;
         let (progress, now) = (&self.judging.progress, self.table.now);
-        let is_resting = |_: &AlertKey, _: &StoredRule, rest| matches!(rest, TaskRest::Until(until) if until > now);
+        let is_resting = |_: &AlertKey, _: &StoredRule, rest: TaskRest| match rest {
+            TaskRest::Until(until) => until > now,
+            TaskRest::SealedUntil(_) => false,
+        };
         let all = rules.on_subjects(&devices, unlisted.is_none(), fires_of_silence);
         let due = progress.awake(Trigger::Silence, now, all, is_resting);
         let tasks = due.into_iter().map(|(key, rule)| (key, JudgingTask::Silence(rule)));

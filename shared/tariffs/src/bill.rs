@@ -382,7 +382,7 @@ impl BillInput<'_> {
         above: &Amount,
     ) -> Vec<LinePart<'a>> {
         if per == Per::Percent {
-            let amount = above.times(&(price * &Exact::parse("0.01").expect("a number")));
+            let amount = above.times(price);
             return vec![LinePart { zone: None, quantity: Amount::zero(), amount }];
         }
 

@@ -59,7 +59,7 @@ pub struct TariffLine {
 /// How the price of a line is found.
 #[derive(Debug, Clone)]
 pub enum Pricing {
-    /// One price, or a percentage.
+    /// One price, or the share of one that a percentage is.
     Flat(Exact),
     /// A price, and prices that replace it at some times; the last zone that matches holds.
     Zones {
@@ -186,7 +186,11 @@ impl Tariff {
     }
 
     fn pricing(&self, written: &WrittenLine) -> Result<Pricing, MemberError> {
-        let price = written.price.as_ref().map(Exact::from);
+        let mut price = written.price.as_ref().map(Exact::from);
+        if written.per == Per::Percent {
+            let hundredth = Exact::parse("0.01").expect("a number");
+            price = price.map(|percentage| &percentage * &hundredth);
+        }
         let of_energy = written.per.is_of_energy();
         let only = |member: &str, why: &str| Err(MemberError::of(member, why));
         if written.times.is_some() && written.series.is_none() {

@@ -8,7 +8,7 @@ mod share;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{Problem, ProblemKind, Response};
-use domain::{Amount, CalendarUnit, Device, DeviceId, TariffId, TimeRange, Timestamp};
+use domain::{CalendarUnit, Device, DeviceId, TariffId, TimeRange, Timestamp};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use series::{Grid, Level, ReadAllowance};
@@ -112,20 +112,20 @@ pub(crate) async fn cost(
     let mut bills = Vec::new();
     for group in &groups {
         let reads = biller.read(group, true).await?;
+        let mut of_group = Vec::new();
         for known in &group.tariffs {
-            let mut bill = biller.bill(known, &reads, &reads.metered, false)?;
-            for device in &shared {
-                let Some(steps) = biller.steps_of_share(device, &reads).await? else { continue };
-                let share = biller.bill(known, &reads, &steps, true)?;
-                bill.shares.push(DeviceShare {
-                    device_id: device.id().clone(),
-                    used: share.bill.total.used.as_ref().map(Amount::shown),
-                    amount: share.bill.total.amount.shown(),
-                    incomplete: !share.bill.missing.is_empty(),
-                });
-            }
-            bills.push(bill);
+            of_group.push(biller.shown(known, &reads, &reads.metered, false)?);
         }
+
+        // Device by device: the steps of all devices at once would take too much memory.
+        for device in &shared {
+            let Some(steps) = biller.steps_of_share(device, &reads).await? else { continue };
+            for shown in &mut of_group {
+                let share = biller.bill(&shown.known.tariff, &reads, &steps, true)?;
+                shown.shares.push(DeviceShare::of(device, &share));
+            }
+        }
+        bills.append(&mut of_group);
     }
     CostAnswer { request: &request, plan: &plan, bills }.respond(biller.reach, call)
 }
@@ -217,6 +217,11 @@ impl<'r, S: Store> Biller<'r, S> {
         needs_meters: bool,
     ) -> Result<GroupReads, Problem> {
         let range = self.plan.grid.range();
+        if self.request.has_lines && self.plan.grid.rows().len() > MAX_ROWS_OF_LINES {
+            let why =
+                format!("makes rows of lines of more than {MAX_ROWS_OF_LINES} units of every");
+            return Err(Problem::field("lines", why));
+        }
         let steps = self.steps(group)?;
         let count = steps.grid.rows().len();
         self.ensure_work(group.tariffs().map(|tariff| tariff.work(count)).sum())?;
@@ -316,43 +321,54 @@ impl<'r, S: Store> Biller<'r, S> {
     }
 
     /// Makes a bill.
-    fn bill<'a>(
+    fn bill(
+        &mut self,
+        tariff: &Tariff,
+        reads: &GroupReads,
+        steps: &[EnergyStep],
+        is_share: bool,
+    ) -> Result<Bill, Problem> {
+        let work = tariff.work(steps.len());
+        self.ensure_work(work)?;
+        self.work += work;
+
+        let mut bill = Bill::of(self.input(tariff, reads, steps, is_share));
+        bill.missing.splice(0..0, reads.missing.iter().cloned());
+        Ok(bill)
+    }
+
+    /// Makes a bill, and with `lines=1` also that of each row.
+    fn shown<'a>(
         &mut self,
         known: &'a KnownTariff,
         reads: &GroupReads,
         steps: &[EnergyStep],
         is_share: bool,
     ) -> Result<ShownBill<'a>, Problem> {
-        let (tariff, prices, until) = (&known.tariff, &reads.prices, self.plan.now);
-        let rows = self.plan.grid.rows();
-        self.ensure_work(tariff.work(steps.len()))?;
-        self.work += tariff.work(steps.len());
-        if self.request.has_lines && rows.len() > MAX_ROWS_OF_LINES {
-            let why =
-                format!("makes rows of lines of more than {MAX_ROWS_OF_LINES} units of every");
-            return Err(Problem::field("lines", why));
-        }
+        let tariff = &known.tariff;
+        let bill = self.bill(tariff, reads, steps, is_share)?;
+        let input = self.input(tariff, reads, steps, is_share);
 
-        let input = BillInput { tariff, rows, steps, prices, until, is_share };
-        let mut bill = Bill::of(input);
-        bill.missing.splice(0..0, reads.missing.iter().cloned());
         let mut by_row = Vec::new();
-        if self.request.has_lines {
-            for place in 0..rows.len() {
-                let month = CalendarUnit::Month.bucket_of(rows[place].from(), tariff.zone);
-                let first = steps.partition_point(|step| step.range.from() < month.from());
-                let end = steps.partition_point(|step| step.range.from() < rows[place].to());
-                let (rows, steps) = (&rows[place..=place], &steps[first..end]);
-                by_row.push(Bill::of(BillInput { rows, steps, ..input }));
-            }
+        for row in input.rows.iter().filter(|_| self.request.has_lines) {
+            let month = CalendarUnit::Month.bucket_of(row.from(), tariff.zone);
+            let first = steps.partition_point(|step| step.range.from() < month.from());
+            let end = steps.partition_point(|step| step.range.from() < row.to());
+            let (rows, steps) = (std::slice::from_ref(row), &steps[first..end]);
+            by_row.push(Bill::of(BillInput { rows, steps, ..input }));
         }
-        Ok(ShownBill {
-            known,
-            unit: reads.unit.clone(),
-            bill,
-            by_row,
-            is_share,
-            shares: Vec::new(),
-        })
+        let (unit, shares) = (reads.unit.clone(), Vec::new());
+        Ok(ShownBill { known, unit, bill, by_row, is_share, shares })
+    }
+
+    fn input<'i>(
+        &'i self,
+        tariff: &'i Tariff,
+        reads: &'i GroupReads,
+        steps: &'i [EnergyStep],
+        is_share: bool,
+    ) -> BillInput<'i> {
+        let (rows, until) = (self.plan.grid.rows(), self.plan.now);
+        BillInput { tariff, rows, steps, prices: &reads.prices, until, is_share }
     }
 }

@@ -1,7 +1,7 @@
 //! Bills as the API shows them. Makes none.
 
 use api::{Problem, Response};
-use domain::{DeviceId, Exact, Label, TariffId, TimeRange, Timestamp};
+use domain::{Amount, Device, DeviceId, Exact, Label, TariffId, TimeRange, Timestamp};
 use runtime::http::Call;
 use serde::Serialize;
 use tariffs::{Bill, BillLine, BillRow, Missing};
@@ -87,12 +87,23 @@ struct BillShown<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct DeviceShare {
-    pub(super) device_id: DeviceId,
+    device_id: DeviceId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) used: Option<Exact>,
-    pub(super) amount: Exact,
+    used: Option<Exact>,
+    amount: Exact,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) incomplete: bool,
+    incomplete: bool,
+}
+
+impl DeviceShare {
+    pub(super) fn of(device: &Device, bill: &Bill) -> Self {
+        Self {
+            device_id: device.id().clone(),
+            used: bill.total.used.as_ref().map(Amount::shown),
+            amount: bill.total.amount.shown(),
+            incomplete: !bill.missing.is_empty(),
+        }
+    }
 }
 
 /// Something that a bill lacks.

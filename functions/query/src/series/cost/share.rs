@@ -50,7 +50,7 @@ pub(crate) async fn device_cost(
             Problem::field("device_id", why)
         })?;
         for known in &group.tariffs {
-            bills.push(biller.bill(known, &reads, &steps, true)?);
+            bills.push(biller.shown(known, &reads, &steps, true)?);
         }
     }
     CostAnswer { request: &request, plan: &plan, bills }.respond(biller.reach, call)
