@@ -24,7 +24,7 @@ impl LocalDate {
     pub(super) const MAX: Self =
         Self(NaiveDate::from_ymd_opt(9999, 12, 31).expect("December has 31 days"));
 
-    /// Converts a date of chrono, whose year is 0 or later. A date after the last one becomes that one.
+    /// Converts a date of chrono, whose year is 0 or later. A date after the last becomes the last.
     pub fn saturating_from(date: NaiveDate) -> Self {
         Self(date).min(Self::MAX)
     }
