@@ -261,14 +261,14 @@ impl OpenTable {
             return Ok(());
         }
         if self.data.is_none() {
-            let (read, write) = patiently(async |it| self.store.max_units(it).await).await?;
+            let (read, write) = patiently(async |time| self.store.max_units(time).await).await?;
             keep_to(read, write);
         }
-        let shards = patiently(async |it| self.store.stored_shards(it).await).await?;
+        let shards = patiently(async |time| self.store.stored_shards(time).await).await?;
         let shards = shards.unwrap_or_default();
         self.store = DynamoStore::connect(&self.config, Layout { shards, ..LAYOUT });
         if parts == TableParts::Indexes {
-            self.store = patiently(async |it| self.store.clone().as_laid_out(it).await).await?;
+            self.store = patiently(async |time| self.store.clone().as_laid_out(time).await).await?;
         }
         Ok(())
     }
@@ -391,7 +391,7 @@ mod tests {
         let redirecting = fake_server::serve(move |_, _| Reply::with(302, away, ""));
         for (server, expected) in [
             (busy, "/ready answers 503"),
-            (mute, "cannot reach"),
+            (mute, "gives no answer in time"),
             (redirecting, "/ready answers 302 and points to http://127.0.0.1:1/ready"),
         ] {
             let chosen = at(&[]).open_to_import_or(&server.url);

@@ -452,13 +452,23 @@ struct Received {
 
 /// A server without an answer: nothing listens, or no answer comes in time.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot reach {url}: {why}; is it running?")]
+#[error("{}", self.said())]
 pub(crate) struct Unreached {
     url: String,
     why: ureq::Error,
 }
 
 impl Unreached {
+    fn said(&self) -> String {
+        let Self { url, why } = self;
+        match why {
+            ureq::Error::Timeout(_) => {
+                format!("{url} gives no answer in time; is a Roomtide running there?")
+            }
+            _ => format!("cannot reach {url}: {why}; is it running?"),
+        }
+    }
+
     /// Whether nothing listens at the address. A time-out does not prove that.
     pub(crate) fn is_refused(&self) -> bool {
         matches!(&self.why, ureq::Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused)

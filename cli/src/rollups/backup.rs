@@ -4,14 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{BufRead, BufReader};
+use std::io::BufRead;
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use chrono::TimeDelta;
 use domain::{Device, DeviceId, DeviceStay, Order, Stay, TimeRange, Timestamp, Zone};
 use dynamodb::{DynamoStore, ItemJson};
-use flate2::bufread::MultiGzDecoder;
 use futures_util::future::try_join_all;
 use indicatif::ProgressBar;
 use rollups::{Registered, SeenRooms, named_by_rollup};
@@ -25,6 +24,7 @@ use table::{
 
 use super::stays;
 use crate::export::ExportFile;
+use history::input::decompressed;
 use history::text_lines::TextLines;
 
 use crate::import::open_bytes;
@@ -99,7 +99,7 @@ pub(crate) async fn export(
         let days = days.await?;
         // No quarter is older than both the oldest day and the first reading.
         let begin = days.iter().map(|day| day.range.from()).chain([devices[id].first_seen()]).min();
-        let begin = begin.map_or(range.from(), |it| it.saturating_add(-TimeDelta::days(1)));
+        let begin = begin.map_or(range.from(), |begin| begin.saturating_add(-TimeDelta::days(1)));
         let (mut at, end) = (range.from().max(begin), range.to().min(now));
         while let Ok(window) = TimeRange::new(at, at.saturating_add(WINDOW).min(end)) {
             let quarters =
@@ -153,7 +153,7 @@ pub(crate) async fn restore(
             // `settings` counts the changes of settings in the table that folded the rollup. It is lowered here, so
             // that a later fold with the settings of this table can replace the rollup.
             let settings =
-                devices.get(&rollup.key.device).map_or(0, |it| it.fold_settings().number);
+                devices.get(&rollup.key.device).map_or(0, |device| device.fold_settings().number);
             rollup.settings = rollup.settings.min(settings);
             rollup.indexed = indexing.of(rollup.key.bucket, &rollup.rollup);
             batch.push(rollup);
@@ -227,11 +227,8 @@ fn next(lines: &mut TextLines<impl BufRead>, path: &Path) -> anyhow::Result<Opti
 }
 
 fn open(path: &Path) -> anyhow::Result<(Box<dyn BufRead>, ProgressBar)> {
-    let (mut raw, bar) = open_bytes(path)?;
-    let cannot_read = || format!("cannot read {}", path.display());
-    let gzip = raw.fill_buf().with_context(cannot_read)?.starts_with(&[0x1f, 0x8b]);
-    let reader: Box<dyn BufRead> =
-        if gzip { Box::new(BufReader::new(MultiGzDecoder::new(raw))) } else { Box::new(raw) };
+    let (raw, bar) = open_bytes(path)?;
+    let reader = decompressed(raw).with_context(|| format!("cannot read {}", path.display()))?;
     Ok((reader, bar))
 }
 
@@ -268,7 +265,8 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_is_refused() {
-        let mut lines = TextLines::new(BufReader::new(std::io::repeat(b'a').take(9 << 20)));
+        let mut lines =
+            TextLines::new(std::io::BufReader::new(std::io::repeat(b'a').take(9 << 20)));
         let error = next(&mut lines, Path::new("r.ndjson")).err().expect("refused");
         assert_eq!(format!("{error:#}"), "line 1 of r.ndjson: is longer than 8388608 bytes");
     }

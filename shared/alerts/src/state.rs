@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::fold::{Fold, KnownSilence, Phase};
+use crate::fold::{Fold, KnownSilence};
 use crate::link::{LinkKey, MAX_LINKS};
 use crate::text;
 use crate::{MAX_UNJUDGED, SETTLING};
@@ -78,11 +78,9 @@ impl EpisodeState {
         self.fold.phase.fired().is_some()
     }
 
-    /// Whether the state can be deleted without any message being repeated: its phase is not normal, or no message was
-    /// made in the last hour.
+    /// Whether the state can be deleted without any message being repeated: no message was made in the last hour.
     pub fn repeats_nothing_if_deleted(&self, now: Timestamp) -> bool {
-        !matches!(self.fold.phase, Phase::Normal { .. })
-            || self.told.told_at.is_none_or(|at| at.saturating_add(SETTLING) <= now)
+        self.told.told_at.is_none_or(|at| at.saturating_add(SETTLING) <= now)
     }
 
     /// Whether the state has to be judged although no reading came. A time that no right clock would have set counts as

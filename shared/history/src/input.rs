@@ -1,9 +1,9 @@
 //! An open file of a source: what it is, its lines and its bytes. Finds no path.
 
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use domain::Timestamp;
 use flate2::bufread::MultiGzDecoder;
 
@@ -33,17 +33,32 @@ pub fn open(
     format: Option<Format>,
 ) -> anyhow::Result<InputFile> {
     let cannot_read = || format!("cannot read {}", path.display());
-    let gzip = raw.fill_buf().with_context(cannot_read)?.starts_with(&[0x1f, 0x8b]);
-    let mut reader: Box<dyn BufRead + Send> =
-        if gzip { Box::new(BufReader::new(MultiGzDecoder::new(raw))) } else { Box::new(raw) };
+    let is_compressed = is_gzip(&mut raw).with_context(cannot_read)?;
+    let mut reader = decompressed(raw).with_context(cannot_read)?;
     if reader.fill_buf().with_context(cannot_read)?.starts_with(b"\xef\xbb\xbf") {
         reader.consume(3); // a mark of UTF-8, which is no part of the first record
     }
     let beginning = reader.fill_buf().with_context(cannot_read)?;
     let is_empty = beginning.iter().all(u8::is_ascii_whitespace);
     let format = kind::of(beginning, path, format)?;
-    let is_plain = !gzip && path.is_file();
+    let is_plain = !is_compressed && path.is_file();
     Ok(InputFile { reader, format, is_plain, is_empty })
+}
+
+/// Decompresses bytes that are gzip, and returns others as they are. Fails if gzip was compressed once more.
+pub fn decompressed(
+    mut raw: impl BufRead + Send + 'static,
+) -> anyhow::Result<Box<dyn BufRead + Send>> {
+    if !is_gzip(&mut raw)? {
+        return Ok(Box::new(raw));
+    }
+    let mut content = BufReader::new(MultiGzDecoder::new(raw));
+    ensure!(!is_gzip(&mut content)?, "it is gzip within gzip: decompress it once with gunzip");
+    Ok(Box::new(content))
+}
+
+fn is_gzip(reader: &mut impl BufRead) -> io::Result<bool> {
+    Ok(reader.fill_buf()?.starts_with(&[0x1f, 0x8b]))
 }
 
 impl InputFile {
@@ -320,12 +335,16 @@ mod tests {
         }
     }
 
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        gzip.write_all(bytes).unwrap();
+        gzip.finish().unwrap()
+    }
+
     #[test]
     fn a_file_that_ends_too_early_is_an_error() {
         for text in ["timestamp,device_id,t\n1768147201,d,1\n", "{\"a\": 1}\n"] {
-            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
-            gzip.write_all(text.repeat(2_000).as_bytes()).unwrap();
-            let gzip = gzip.finish().unwrap();
+            let gzip = gzip(text.repeat(2_000).as_bytes());
             let file = written(&gzip[..gzip.len() / 2], "");
             let growing = Growing::of(file.path());
             let read = open_file(file.path())
@@ -343,6 +362,8 @@ mod tests {
         assert!(error(b"[1]").contains("one object a line"));
         assert!(error(b"m,host=a value=1 17\n").contains("has points"));
         assert!(error(b"time,device_id\n1,d\n").contains("no column \"timestamp\""));
+        let twice = gzip(&gzip(b"{}"));
+        assert!(error(&twice).contains("gzip within gzip"));
         let directory = tempfile::tempdir().unwrap();
         let error = format!("{:#}", open_file(directory.path()).err().unwrap());
         assert!(error.contains(&*directory.path().to_string_lossy()), "{error}");

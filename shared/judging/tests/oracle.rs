@@ -1840,12 +1840,12 @@ async fn a_device_that_leaves_in_a_breach_and_comes_back_is_told_nothing_twice()
         read(minute, value).await;
     }
     world.move_to("d", "loft", at(131)).await;
-    for minute in 132..136 {
+    for minute in 132..150 {
         world.due(at(minute)).await;
     }
-    world.move_to("d", "hall", at(136)).await;
-    read(138, "30").await;
-    assert_eq!(world.news(), [News::Passed]);
+    world.move_to("d", "hall", at(150)).await;
+    read(152, "30").await;
+    assert_eq!(world.news(), [News::Passed, News::Fired]);
 }
 
 /// Whoever rechecks has read the rules before.

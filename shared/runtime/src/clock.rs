@@ -1,6 +1,6 @@
 //! The only place that reads the time of day. [`Deadline`] tells how much time is left.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use domain::Timestamp;
 pub use table::Deadline;
@@ -11,16 +11,22 @@ pub trait Clock: Clone + Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's clock.
+/// The machine's clock. If it is set before 1970 it shows 1970, and after 9999 it shows 9999, so that whatever is stored
+/// or asked is refused for its time.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock;
 
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the door")]
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(chrono::Utc::now().timestamp_millis())
-            .expect("the machine's clock is between the years 1970 and 9999")
+        shown(SystemTime::now())
     }
+}
+
+fn shown(time: SystemTime) -> Timestamp {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(millis).unwrap_or(Timestamp::MAX)
 }
 
 /// The deadline of a Lambda invocation whose end is given in milliseconds since 1970. Half a second is kept for writing
@@ -77,5 +83,22 @@ impl Clock for TestClock {
     fn now(&self) -> Timestamp {
         let millis = self.0.load(std::sync::atomic::Ordering::SeqCst);
         Timestamp::from_millis(millis).expect("a test's clock stays within the years 1970 to 9999")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_outside_of_the_years_1970_to_9999_shows_the_nearest_time() {
+        let of = |seconds: i64| {
+            let distance = Duration::from_secs(seconds.unsigned_abs());
+            let epoch = SystemTime::UNIX_EPOCH;
+            shown(if seconds < 0 { epoch - distance } else { epoch + distance })
+        };
+        assert_eq!(of(-315_619_200), Timestamp::MIN);
+        assert_eq!(of(1_768_147_200).to_string(), "2026-01-11T16:00:00.000Z");
+        assert_eq!(of(400_000_000_000), Timestamp::MAX);
     }
 }
