@@ -8,6 +8,7 @@ mod files;
 mod limits;
 mod openapi;
 mod parameters;
+mod readme;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +18,7 @@ use crate::architecture::{project_files, root};
 
 /// The documents that a reader meets first, and the most lines that each may have.
 const SHORT: [(&str, usize); 3] =
-    [("README.md", 200), ("ARCHITECTURE.md", 200), ("CONTRIBUTING.md", 120)];
+    [("README.md", 120), ("ARCHITECTURE.md", 200), ("CONTRIBUTING.md", 120)];
 
 /// All documents: path within the project to text.
 fn documents() -> Vec<(String, String)> {

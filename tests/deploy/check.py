@@ -20,6 +20,7 @@ import rie
 import rollups
 import sources
 import takeover
+import tariffs
 from processes import LOGS, ROOT, Failed, command
 from report import ok, same, seconds
 from stack import ARCHITECTURE, Emulator, Stack
@@ -90,6 +91,7 @@ def use(emulator):
     around.mqtt(stack, tokens)
     around.permissions(stack, tokens)
     around.poison(stack, tokens)
+    tariffs.billed(stack, tokens)
     access.revoked(stack, tokens, revoked_at)
     access.no_secret_in_any_log(stack, tokens | {"the secret of a source": sources.SECRET})
     keep_logs(emulator)

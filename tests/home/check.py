@@ -291,7 +291,7 @@ def killed_in_the_middle(folder, file):
         server.kill()
         importing.kill()
         importing.wait()
-        server = Server(folder / "data")
+        server = Server(folder / "data", server.url.rpartition(":")[2])  # progress is kept for an address
     run_import(server, file)
     return server
 
@@ -306,12 +306,12 @@ def verify(server):
 
 
 class Server:
-    """The local system, on a free port."""
+    """The local system, on a free port if none is given."""
 
-    def __init__(self, data):
+    def __init__(self, data, port=0):
         self.data = data
         self.process = subprocess.Popen(
-            [str(PROGRAM), "--empty", "--port", "0", "--data-dir", str(data), "--time-zone", "Europe/Brussels"],
+            [str(PROGRAM), "--empty", "--port", str(port), "--data-dir", str(data), "--time-zone", "Europe/Brussels"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         atexit.register(self.process.kill)
         self.url = None
