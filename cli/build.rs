@@ -19,7 +19,8 @@ fn main() {
 
 /// What git says; nothing where there is no git, or no clone.
 fn git(words: &[&str]) -> Option<String> {
-    let output = Command::new("git").args(words).output().ok().filter(|it| it.status.success())?;
+    let output =
+        Command::new("git").args(words).output().ok().filter(|output| output.status.success())?;
     let text = String::from_utf8(output.stdout).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }

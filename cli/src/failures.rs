@@ -327,7 +327,8 @@ async fn give_back(queue: &Queue, hidden: &Hidden) {
 
 fn row(received: Received) -> Row {
     let message = Message::of(&received.body, received.sent);
-    let sent = Timestamp::from_millis(received.sent).map(|it| it.to_string()).unwrap_or_default();
+    let sent =
+        Timestamp::from_millis(received.sent).map(|sent| sent.to_string()).unwrap_or_default();
     Row { id: received.id, sent, message }
 }
 

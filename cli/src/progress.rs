@@ -111,12 +111,12 @@ impl<W: Write + Send + fmt::Debug> TermLike for Lines<W> {
     }
 
     fn write_str(&self, text: &str) -> io::Result<()> {
-        self.with(|it| it.newest.push_str(text));
+        self.with(|shared| shared.newest.push_str(text));
         Ok(())
     }
 
     fn clear_line(&self) -> io::Result<()> {
-        self.with(|it| it.newest.clear());
+        self.with(|shared| shared.newest.clear());
         Ok(())
     }
 

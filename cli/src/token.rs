@@ -211,7 +211,7 @@ fn meant<'a>(tokens: &'a [Token], id: &str) -> anyhow::Result<&'a Token> {
         (None, _) => {}
     }
     let begins = |token: &&Token| !id.is_empty() && token.hash.to_string().starts_with(id);
-    let ids: Vec<String> = tokens.iter().filter(begins).map(|it| it.hash.short()).collect();
+    let ids: Vec<String> = tokens.iter().filter(begins).map(|token| token.hash.short()).collect();
     let more = if ids.len() > MAX_NAMED { " and others" } else { "" };
     match &ids[..ids.len().min(MAX_NAMED)] {
         [] => bail!("there is no token of that id; `token list` shows the ids"),

@@ -158,12 +158,13 @@ impl Engine {
 
     /// Whether the table has an index.
     pub(crate) fn has_index(&self, index: &layout::Index) -> anyhow::Result<bool> {
-        let known = self.database.get_table_metadata(TABLE)?.and_then(|it| it.gsi_definitions);
+        let known =
+            self.database.get_table_metadata(TABLE)?.and_then(|metadata| metadata.gsi_definitions);
         let indexes: Vec<Index> = match known {
             Some(text) => serde_json::from_str(&text).context("the table's indexes")?,
             None => Vec::new(),
         };
-        Ok(indexes.iter().any(|it| it.index_name == index.name))
+        Ok(indexes.iter().any(|known| known.index_name == index.name))
     }
 
     /// The address at which the engine answers.
@@ -410,9 +411,9 @@ fn lock(directory: &Path) -> anyhow::Result<DirectoryLock> {
 /// the address exists.
 fn ensure_not_emptied(directory: &Path, lock: &DirectoryLock) -> anyhow::Result<()> {
     let file = database_file(directory);
-    let is_empty = fs::metadata(&file).is_ok_and(|it| it.len() == 0);
+    let is_empty = fs::metadata(&file).is_ok_and(|metadata| metadata.len() == 0);
     let log = directory.join(format!("{OWN_PREFIX}db-wal"));
-    let has_log = || fs::metadata(log).is_ok_and(|it| it.len() > 0);
+    let has_log = || fs::metadata(log).is_ok_and(|metadata| metadata.len() > 0);
     if is_empty && (lock.is_used()? || directory.join(ADDRESS).exists() || has_log()) {
         bail!(
             "{} is empty, but there was data in this directory; put a copy of the file in its place, \

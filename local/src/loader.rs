@@ -248,7 +248,7 @@ impl Loader {
     ) -> anyhow::Result<Option<DeviceRules>> {
         let listing = self.table.find_devices(std::slice::from_ref(device), invocation).await?;
         let indexing: Indexing = self.table.indexing(invocation).await?;
-        Ok(listing.found.first().map(|it| DeviceRules::of(it).indexed(&indexing)))
+        Ok(listing.found.first().map(|device| DeviceRules::of(device).indexed(&indexing)))
     }
 
     /// Stores readings the ordinary way; the stream folds them. Late changes are marked first, because until the fold
@@ -258,13 +258,13 @@ impl Loader {
         readings: impl Iterator<Item = &HeldReading> + Clone,
         invocation: &Invocation,
     ) -> anyhow::Result<()> {
-        let changed = readings.clone().map(|it| (&it.reading.device, it.reading.at));
+        let changed = readings.clone().map(|stored| (&stored.reading.device, stored.reading.at));
         let session = || Session::new(&self.table, invocation, SystemClock.now());
         let mark = || self.late.mark(session(), changed.clone());
         let marked = mark().await?;
-        let (merged, put): (Vec<_>, Vec<_>) = readings.partition(|it| it.is_merged);
+        let (merged, put): (Vec<_>, Vec<_>) = readings.partition(|stored| stored.is_merged);
         let all = |them: Vec<&HeldReading>| -> Vec<_> {
-            them.into_iter().map(|it| it.reading.clone()).collect()
+            them.into_iter().map(|stored| stored.reading.clone()).collect()
         };
         let retention = self.retention.readings;
         let merged = self.table.merge_readings(&all(merged), retention, invocation).await;

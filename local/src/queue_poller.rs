@@ -156,7 +156,8 @@ impl QueuePoller {
 /// Makes the event that Lambda sends for messages.
 fn event(messages: &[Message]) -> SqsEvent {
     let records = messages.iter();
-    let records = records.map(|it| SqsMessage { message_id: id(it), body: it.body.clone() });
+    let records =
+        records.map(|record| SqsMessage { message_id: id(record), body: record.body.clone() });
     SqsEvent { records: records.collect() }
 }
 

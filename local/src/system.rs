@@ -110,7 +110,9 @@ async fn warn_of_wrong_clock(store: &DynamoStore) -> anyhow::Result<()> {
     let state = store.rollup_state(&Invocation::until(Deadline::after(TIMEOUT))).await?;
     let latest = state.and_then(|state| state.sealed.into_iter().max());
     let now = SystemClock.now();
-    if let Some(sealed) = latest.filter(|it| *it > newest_sealable_end(now.saturating_add(SKEW))) {
+    if let Some(sealed) =
+        latest.filter(|latest| *latest > newest_sealable_end(now.saturating_add(SKEW)))
+    {
         warn(format_args!(
             "an earlier start had a clock that was ahead: rollups were noted as complete up to {sealed}, and it is {now}. \
              They are folded again as time goes on; if this clock is the wrong one, stop and set it."

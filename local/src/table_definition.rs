@@ -115,7 +115,7 @@ impl TableDefinition {
     /// The layout of the table.
     pub fn layout(&self) -> Layout {
         let has = |index: &layout::Index| {
-            self.global_secondary_indexes.iter().any(|it| it.index_name == index.name)
+            self.global_secondary_indexes.iter().any(|known| known.index_name == index.name)
         };
         Layout {
             room_index: has(&layout::ROOM_INDEX),
@@ -147,7 +147,8 @@ impl TableDefinition {
 
     /// Writes the body of the `UpdateTable` request that makes or removes an index of `table`.
     pub fn index_request(&self, table: &str, index: &layout::Index, is_made: bool) -> Value {
-        let defined = self.global_secondary_indexes.iter().find(|it| it.index_name == index.name);
+        let defined =
+            self.global_secondary_indexes.iter().find(|known| known.index_name == index.name);
         let change = match defined.filter(|_| is_made) {
             Some(index) => json!({"Create": index}),
             None => json!({"Delete": {"IndexName": index.name}}),

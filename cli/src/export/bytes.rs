@@ -30,7 +30,7 @@ impl Bytes {
         }
 
         ensure_file(path)?;
-        let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
         remove_abandoned(directory, SystemClock.now());
         let file = Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(directory);

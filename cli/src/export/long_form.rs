@@ -71,7 +71,8 @@ impl LongForm {
 /// Returns whether the shortest text of `value` is the same number as `text`.
 fn is_exact(text: &str, value: f64) -> bool {
     text.len() <= SAFE_DIGITS
-        || Decimal::parse(&format!("{value:e}")).is_ok_and(|it| Ok(it) == Decimal::parse(text))
+        || Decimal::parse(&format!("{value:e}"))
+            .is_ok_and(|shown| Ok(shown) == Decimal::parse(text))
 }
 
 /// Says how many values DOUBLE cannot represent exactly, and names the first. Writes nothing if there are none.

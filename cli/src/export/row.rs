@@ -25,7 +25,7 @@ impl<'a> Row<'a> {
     fn read(json: &'a RawValue) -> anyhow::Result<Self> {
         let mut members: BTreeMap<&str, &RawValue> = serde_json::from_str(json.get())?;
         let text = |value: Option<&RawValue>| -> anyhow::Result<Option<String>> {
-            value.map(|it| serde_json::from_str(it.get()).map_err(Into::into)).transpose()
+            value.map(|raw| serde_json::from_str(raw.get()).map_err(Into::into)).transpose()
         };
         let device = text(members.remove("device_id"))?.context("it has no device_id")?.parse()?;
         let at = text(members.remove("timestamp"))?.context("it has no timestamp")?;

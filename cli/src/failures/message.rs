@@ -143,7 +143,7 @@ impl Message {
         let RuleError { topic, base64_original_payload: data, failures } = error;
         // With Basic Ingest, the rule's name precedes the topic here, but not in the rule's function `topic()`. Source:
         // https://docs.aws.amazon.com/iot/latest/developerguide/iot-basic-ingest.html
-        let basic = topic.strip_prefix("$aws/rules/").and_then(|it| it.split_once('/'));
+        let basic = topic.strip_prefix("$aws/rules/").and_then(|rule| rule.split_once('/'));
         let topic = basic.map_or(&*topic, |(_, topic)| topic);
         // The same event as the rules of template.yaml make: a topic of two levels names a device, a longer one is a
         // device's own. The message lacks the broker's time; it was sent as soon as the action had failed, so its time
@@ -154,9 +154,9 @@ impl Message {
             }
             _ => json!({"topic": topic, "timestamp": sent, "data": data}),
         };
-        let why = failures.first().map_or("no reason", |it| &it.error_message);
+        let why = failures.first().map_or("no reason", |failure| &failure.error_message);
         let about = format!("the topic {topic}: {why}");
-        let function = failures.iter().find_map(|it| function_of(&it.failed_resource));
+        let function = failures.iter().find_map(|failure| function_of(&failure.failed_resource));
         Self { kind: Kind::Rule, about, replay: Replay::Invoke { function, event } }
     }
 

@@ -128,7 +128,7 @@ impl Energy {
             let counter = Counter {
                 rule,
                 unit: info.unit.clone(),
-                is_value: field.is_some_and(|it| it.field == VALUE),
+                is_value: field.is_some_and(|field| field.field == VALUE),
                 zeros: Events::of(sample.is_none().then_some(reading.at)),
                 last: sample,
                 newest: reading.at,
@@ -194,7 +194,8 @@ impl Counter {
 
     /// An amount in kWh if the unit is one of energy, else in the counter's own unit.
     fn amount(&self, amount: &Exact) -> Exact {
-        EnergyUnit::of(self.unit.as_ref()).map_or_else(|| amount.clone(), |it| it.to_kwh(amount))
+        EnergyUnit::of(self.unit.as_ref())
+            .map_or_else(|| amount.clone(), |unit| unit.to_kwh(amount))
     }
 
     fn unit(&self) -> String {
@@ -315,7 +316,7 @@ fn long(time: TimeDelta) -> String {
 
 /// Whether two amounts differ by more than 0.01, and by more than 1 %.
 fn differs(ours: &Exact, theirs: &Exact) -> bool {
-    let number = |it: &Exact| it.to_string().parse().unwrap_or(f64::NAN);
+    let number = |exact: &Exact| exact.to_string().parse().unwrap_or(f64::NAN);
     let (ours, theirs): (f64, f64) = (number(ours), number(theirs));
     let distance = (ours - theirs).abs();
     distance > 0.01 && distance > 0.01 * ours.abs()

@@ -27,7 +27,7 @@ impl Meters {
         metrics: &BTreeMap<MetricName, MetricInfo>,
         is_behind: bool,
     ) {
-        let meter = Meter::of(metrics).filter(|it| it.is_counter && !it.used.is_empty());
+        let meter = Meter::of(metrics).filter(|meter| meter.is_counter && !meter.used.is_empty());
         let Some(meter) = meter else { return };
         if !is_behind {
             self.devices.push(device.to_owned());

@@ -46,7 +46,7 @@ fn rooms(rollup: Option<&Rollup>) -> String {
         return "no reading".to_owned();
     }
     let room =
-        |it: &Option<RoomId>| it.as_ref().map_or_else(|| "no room".into(), RoomId::to_string);
+        |room: &Option<RoomId>| room.as_ref().map_or_else(|| "no room".into(), RoomId::to_string);
     rollup.rooms.iter().map(room).collect::<Vec<_>>().join(", ")
 }
 

@@ -86,8 +86,9 @@ impl<S: Table, C: Clock> DayFolds<'_, S, C> {
             return Ok(Some(FoldedDays::default()));
         };
         // In some historic zones a day begins within a quarter of an hour.
-        let from =
-            first.quarters.map_or(first.range.from(), |it| it.from().min(first.range.from()));
+        let from = first
+            .quarters
+            .map_or(first.range.from(), |quarters| quarters.from().min(first.range.from()));
         let range =
             TimeRange::new(from, last.range.to()).expect("a day does not end before it begins");
         let dates = first.date..=last.date;

@@ -73,7 +73,7 @@ fn missing(device: &Device, stays: &[Stay], first: Option<Timestamp>) -> Vec<Sta
     let is_known = |stay: &Stay| first.is_some_and(|first| stay.since >= first);
     let is_there = |stay: &Stay| stay.until.is_some() || device.place().room() == Some(&stay.room);
     let mut missing: Vec<Stay> =
-        stays.iter().filter(|it| !is_known(it)).map(cut).filter(is_there).collect();
+        stays.iter().filter(|stay| !is_known(stay)).map(cut).filter(is_there).collect();
     missing.sort_by_key(|stay| stay.since);
     missing
 }

@@ -197,7 +197,8 @@ impl<'a, S: Table> Walk<'a, S> {
         at: Timestamp,
         now: Timestamp,
     ) -> anyhow::Result<Option<Timestamp>> {
-        let is_source = |it: &StoredRollup| !it.rollup.is_empty() && !is_closing(it.expires, now);
+        let is_source =
+            |stored: &StoredRollup| !stored.rollup.is_empty() && !is_closing(stored.expires, now);
         self.first(device, at, is_source).await
     }
 
@@ -216,7 +217,7 @@ impl<'a, S: Table> Walk<'a, S> {
             let quarters = patiently(async |invocation| {
                 self.store.quarters(device, range, true, invocation).await
             });
-            if let Some(rollup) = quarters.await?.iter().find(|it| is_meant(it)) {
+            if let Some(rollup) = quarters.await?.iter().find(|quarter| is_meant(quarter)) {
                 return Ok(Some(rollup.range.from()));
             }
             at = range.to();

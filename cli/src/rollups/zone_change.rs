@@ -23,11 +23,11 @@ pub(super) async fn check<S: Table>(
                 .days(device.id(), dates.clone(), Order::Ascending, usize::MAX - 1, invocation)
                 .await
         });
-        let is_kept = |it: &StoredRollup| {
-            it.range.from() >= from && !it.is_expired(now) && !it.rollup.is_empty()
+        let is_kept = |day: &StoredRollup| {
+            day.range.from() >= from && !day.is_expired(now) && !day.rollup.is_empty()
         };
         let days = days.await?;
-        let Some(oldest) = days.iter().find(|it| is_kept(it)) else { continue };
+        let Some(oldest) = days.iter().find(|day| is_kept(day)) else { continue };
         let source = walk.first_source(device.id(), oldest.range.from(), now).await?;
         if source.is_none_or(|source| source >= oldest.range.to()) {
             let source = source.unwrap_or(now);

@@ -51,7 +51,9 @@ impl Load {
             let stored = self.stored(&turn, &known.pk, &known.sk)?;
             let version = stored.map(|json| {
                 let item: Value = serde_json::from_str(&json)?;
-                anyhow::Ok(item[VERSION]["N"].as_str().and_then(|it| it.parse::<u64>().ok()))
+                anyhow::Ok(
+                    item[VERSION]["N"].as_str().and_then(|version| version.parse::<u64>().ok()),
+                )
             });
             if version.transpose()? != known.version.map(Some) {
                 return Ok(false);

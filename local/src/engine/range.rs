@@ -82,7 +82,10 @@ impl Ranges {
             && values.len() == 3
             && asked.return_consumed_capacity.as_deref() == Some("TOTAL");
         let key = |values: &mut HashMap<String, Text>, name: &str| {
-            values.remove(name).filter(|it| !it.text.is_empty()).map(|it| format!("S:{}", it.text))
+            values
+                .remove(name)
+                .filter(|value| !value.text.is_empty())
+                .map(|value| format!("S:{}", value.text))
         };
         let (pk, first, last) = (key(values, ":p")?, key(values, ":a")?, key(values, ":b")?);
         let after = match asked.exclusive_start_key {

@@ -73,7 +73,7 @@ impl Throttle {
     /// bounded.
     pub(super) fn of(template: &Template, burst: Burst) -> anyhow::Result<Self> {
         let resources = template.resources(&[("Billing", "provisioned")])?;
-        let table = resources.values().find(|it| it["Type"] == "AWS::DynamoDB::Table");
+        let table = resources.values().find(|resource| resource["Type"] == "AWS::DynamoDB::Table");
         let table = &table.context("the template has no table")?["Properties"];
         let indexes = table["GlobalSecondaryIndexes"].as_array().context("no list of indexes")?;
         let mut buckets = BTreeMap::new();
@@ -155,7 +155,7 @@ impl Throttle {
     fn admits(&self, kind: Kind, index: &str, wanted: usize) -> usize {
         let buckets = self.filled();
         match kind {
-            Kind::Read => buckets.get(index).map_or(wanted, |it| it.read.admits(wanted)),
+            Kind::Read => buckets.get(index).map_or(wanted, |units| units.read.admits(wanted)),
             Kind::Write => buckets.values().fold(wanted, |left, it| it.write.admits(left)),
         }
     }

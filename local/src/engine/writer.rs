@@ -189,8 +189,9 @@ impl WriterConnection {
             Request::Statements(request) => {
                 let answer = batch_execute_statement::execute(&self.storage, request).await?;
                 // The engine does not undo what a failed statement has already written.
-                let errors = answer.responses.iter().filter_map(|it| it.error.as_ref());
-                let mut halfway = errors.filter(|it| !WRITES_NOTHING.contains(&it.code.as_str()));
+                let errors = answer.responses.iter().filter_map(|response| response.error.as_ref());
+                let mut halfway =
+                    errors.filter(|error| !WRITES_NOTHING.contains(&error.code.as_str()));
                 match halfway.next() {
                     Some(error) => Err(DynoxideError::InternalServerError(error.message.clone())),
                     None => Ok(Response::Statements(answer)),

@@ -61,7 +61,7 @@ impl Holding {
 
     /// Returns the held readings, in any order.
     pub(super) fn readings(&self) -> Vec<Reading> {
-        self.held().values().flat_map(BTreeMap::values).map(|it| it.reading.clone()).collect()
+        self.held().values().flat_map(BTreeMap::values).map(|held| held.reading.clone()).collect()
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -125,12 +125,13 @@ impl QueryReadings for Holding {
             if is_descending { one < other } else { one > other }
         };
         // The table may have more readings after the last one of this page.
-        let last = page.items.last().map(|it| it.at).filter(|_| page.has_more);
+        let last = page.items.last().map(|reading| reading.at).filter(|_| page.has_more);
         let is_of_page = |at: Timestamp| {
             query.after.as_ref().is_none_or(|after| is_behind(at, after.at))
                 && last.is_none_or(|last| !is_behind(at, last))
         };
-        let mut all: BTreeMap<_, _> = page.items.into_iter().map(|it| (it.at, it)).collect();
+        let mut all: BTreeMap<_, _> =
+            page.items.into_iter().map(|reading| (reading.at, reading)).collect();
         if let Some(held) = self.held().get(device) {
             let held = held.range(query.range.from()..query.range.to());
             for (at, held) in held.filter(|(at, _)| is_of_page(**at)) {

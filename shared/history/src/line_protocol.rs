@@ -196,7 +196,7 @@ impl<R: BufRead> LineFile<R> {
 
 /// Whether the last line, in a file that grows or was cut, has only a part of its timestamp.
 fn is_cut(timestamp: Option<i64>, before: Option<i64>) -> bool {
-    let digits = |it: i64| it.unsigned_abs().checked_ilog10();
+    let digits = |number: i64| number.unsigned_abs().checked_ilog10();
     timestamp.zip(before).is_some_and(|(last, before)| digits(last) < digits(before))
 }
 

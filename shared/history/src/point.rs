@@ -79,7 +79,7 @@ impl Point {
     /// Returns the point's Home Assistant entity.
     pub fn entity(&self) -> Option<String> {
         let tag =
-            |name| self.tags.split(',').find_map(|it| it.strip_prefix(name)?.strip_prefix('='));
+            |name| self.tags.split(',').find_map(|tag| tag.strip_prefix(name)?.strip_prefix('='));
         Some(format!("{}.{}", tag("domain")?, tag("entity_id")?))
     }
 

@@ -81,7 +81,7 @@ impl Refusals {
     }
 
     fn name(&mut self, alike: Alike) {
-        if let Some(known) = self.first.iter_mut().find(|it| it.reason == alike.reason) {
+        if let Some(known) = self.first.iter_mut().find(|known| known.reason == alike.reason) {
             known.count += alike.count;
             known.lines.extend(alike.lines);
             known.lines.truncate(MAX_LINES);
@@ -114,7 +114,7 @@ impl fmt::Display for Refusals {
         for alike in &self.first {
             write!(f, "\n  {alike}")?;
         }
-        let hidden = self.count - self.first.iter().map(|it| it.count).sum::<u64>();
+        let hidden = self.count - self.first.iter().map(|refusals| refusals.count).sum::<u64>();
         if hidden > 0 {
             write!(f, "\n  and {hidden} more")?;
         }

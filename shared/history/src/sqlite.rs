@@ -64,7 +64,8 @@ impl Database {
                 .with_context(context)?;
             return Ok(Self { connection: source, name: shown.to_string(), _copy: None });
         }
-        let bytes = [path, log].map(|file| std::fs::metadata(file).map_or(0, |it| it.len()));
+        let bytes =
+            [path, log].map(|file| std::fs::metadata(file).map_or(0, |metadata| metadata.len()));
         let taken_by = format_args!("{shown} is in use; a copy");
         ensure_room(taken_by, bytes.iter().sum())?;
         let no_copy = || format!("{shown} is in use and cannot be copied to a file");

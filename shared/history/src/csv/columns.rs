@@ -129,10 +129,15 @@ impl Shape {
         let devices: Vec<(&DeviceId, &[Metric])> = match self {
             Self::Long { device: Device::Fixed(id), metrics, .. } => vec![(id, metrics)],
             Self::Long { .. } => Vec::new(),
-            Self::Wide(devices) => devices.iter().map(|it| (&it.device, &*it.metrics)).collect(),
+            Self::Wide(devices) => {
+                devices.iter().map(|device| (&device.device, &*device.metrics)).collect()
+            }
         };
         let totals = devices.into_iter().flat_map(|(id, metrics)| {
-            metrics.iter().filter(|it| it.source.total).map(move |it| (id, &it.name))
+            metrics
+                .iter()
+                .filter(|metric| metric.source.total)
+                .map(move |metric| (id, &metric.name))
         });
         totals.collect()
     }

@@ -299,7 +299,8 @@ impl Bound {
         let too_large = || format!("{}: the result is too large, over 28 digits", self.name);
         let mut sum = Decimal::ZERO;
         for number in &numbers {
-            sum = decimal(number).and_then(|it| sum.checked_add(it)).ok_or_else(too_large)?;
+            sum =
+                decimal(number).and_then(|number| sum.checked_add(number)).ok_or_else(too_large)?;
         }
         let value = sum.checked_mul(self.factor.unwrap_or(Decimal::ONE)).ok_or_else(too_large)?;
         let shown = value.normalize().to_string();

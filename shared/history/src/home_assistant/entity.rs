@@ -80,7 +80,8 @@ pub(super) fn line(
 ) -> Point {
     let EntityId { domain, object } = EntityId::of(id)
         .unwrap_or_else(|| EntityId { domain: "sensor".to_owned(), object: id.to_owned() });
-    let area = described.and_then(|it| it.area.as_ref()).filter(|area| !area.is_empty());
+    let area =
+        described.and_then(|described| described.area.as_ref()).filter(|area| !area.is_empty());
     let area = area.map(|area| format!("{ROOM_TAG}={},", escaped(area))).unwrap_or_default();
     let whole = format!("{domain}.{object}");
     // A line that begins with this character would be a comment.

@@ -164,9 +164,10 @@ fn hours(
     output: &PointOutput,
 ) -> anyhow::Result<()> {
     let described = storage.entity(&series.id);
-    let attributes = known.and_then(|it| it.newest.as_ref()).map(|(_, attributes)| attributes);
+    let attributes =
+        known.and_then(|state| state.newest.as_ref()).map(|(_, attributes)| attributes);
     // States and statistics form one series only in the same unit.
-    let unit = attributes.map_or_else(|| series.unit.clone(), |it| it.unit.clone());
+    let unit = attributes.map_or_else(|| series.unit.clone(), |attributes| attributes.unit.clone());
     let Some(conversion) = Conversion::between(series.unit.as_deref(), unit.as_deref()) else {
         let count = connection.query_row(
             "SELECT count(*) FROM statistics WHERE metadata_id = ?1",
@@ -181,7 +182,7 @@ fn hours(
         return Ok(());
     };
     let texts = texts(series, attributes.is_some(), described, |key| {
-        attributes.and_then(|it| it.text(key)).map(ToOwned::to_owned)
+        attributes.and_then(|attributes| attributes.text(key)).map(ToOwned::to_owned)
     });
     let mut statement = connection.prepare(&query_of_hours(schema))?;
     let mut rows = statement.query([meta])?;
@@ -238,7 +239,7 @@ fn hours(
         });
         let mut fields = vec![("value".to_owned(), value)];
         if let Some(reset) = last_reset.filter(|_| !series.is_external) {
-            let known = known.map(|it| &it.last_resets);
+            let known = known.map(|state| &state.last_resets);
             fields.push(("last_reset".to_owned(), number(reset_number(reset, known))));
         }
         fields.extend(texts.iter().cloned());
@@ -306,11 +307,13 @@ fn texts(
 ) -> Vec<(String, String)> {
     let state_class = if series.is_counter { "total_increasing" } else { "measurement" };
     let registry = |key| match key {
-        "friendly_name" => described.and_then(|it| it.name.clone()).or_else(|| series.name.clone()),
-        "device_class" => described.and_then(|it| it.device_class.clone()),
-        _ => {
-            described.and_then(|it| it.state_class.clone()).or_else(|| Some(state_class.to_owned()))
+        "friendly_name" => {
+            described.and_then(|entity| entity.name.clone()).or_else(|| series.name.clone())
         }
+        "device_class" => described.and_then(|entity| entity.device_class.clone()),
+        _ => described
+            .and_then(|entity| entity.state_class.clone())
+            .or_else(|| Some(state_class.to_owned())),
     };
     let texts = ["device_class", "friendly_name", "state_class"].map(|key| {
         let text = if has_states { of_states(key) } else { registry(key) };

@@ -101,13 +101,15 @@ impl Storage {
             data.areas.extend(file.data.areas);
         }
         let Data { entities, devices, areas } = data;
-        let areas: HashMap<String, String> = areas.into_iter().map(|it| (it.id, it.name)).collect();
+        let areas: HashMap<String, String> =
+            areas.into_iter().map(|area| (area.id, area.name)).collect();
         let devices: HashMap<String, DeviceEntry> =
-            devices.into_iter().map(|it| (it.id.clone(), it)).collect();
+            devices.into_iter().map(|device| (device.id.clone(), device)).collect();
         let described = |row: EntityRow| {
             let device = row.device_id.as_ref().and_then(|id| devices.get(id));
             let area = row.area_id.as_ref().or_else(|| device?.area_id.as_ref());
-            let of_device = device.and_then(|it| it.name_by_user.as_ref().or(it.name.as_ref()));
+            let of_device =
+                device.and_then(|device| device.name_by_user.as_ref().or(device.name.as_ref()));
             let original = match (of_device, row.original_name) {
                 (Some(device), Some(name)) if row.has_entity_name => {
                     Some(format!("{device} {name}"))
@@ -119,7 +121,7 @@ impl Storage {
                 name: row.name.or(original),
                 area: area.and_then(|id| areas.get(id)).cloned(),
                 device_class: row.device_class.or(row.original_device_class),
-                state_class: row.capabilities.and_then(|it| it.state_class),
+                state_class: row.capabilities.and_then(|capabilities| capabilities.state_class),
             };
             (row.entity_id, described)
         };
@@ -134,7 +136,7 @@ impl Storage {
     /// Returns whether any entity is in an area.
     #[cfg(test)]
     pub(super) fn has_areas(&self) -> bool {
-        self.0.values().any(|it| it.area.is_some())
+        self.0.values().any(|row| row.area.is_some())
     }
 }
 

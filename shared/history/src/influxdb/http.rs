@@ -89,7 +89,8 @@ impl Http {
             url = self.url
         );
 
-        let version = answer.headers().get("x-influxdb-version").and_then(|it| it.to_str().ok());
+        let version =
+            answer.headers().get("x-influxdb-version").and_then(|version| version.to_str().ok());
         Ok(version.map(|version| version.trim_start_matches('v').to_owned()))
     }
 

@@ -124,7 +124,9 @@ impl Contexts {
             self.choose();
         }
         let takes = match &self.default {
-            _ if !self.wanted.is_empty() => self.wanted.iter().any(|it| it.has(&self.current)),
+            _ if !self.wanted.is_empty() => {
+                self.wanted.iter().any(|wanted| wanted.has(&self.current))
+            }
             default => default.as_ref() == Some(&self.current),
         };
         if !takes {
@@ -155,7 +157,7 @@ impl Contexts {
 
     /// Fails if the file does not have a requested database.
     pub(super) fn finish(&self) -> anyhow::Result<()> {
-        let is_there = |wanted: &&Database| !self.seen.iter().any(|it| wanted.has(it));
+        let is_there = |wanted: &&Database| !self.seen.iter().any(|seen| wanted.has(seen));
         let Some(missing) = self.wanted.iter().find(is_there) else { return Ok(()) };
         let there: Vec<_> =
             self.seen.iter().map(|(name, policy)| format!("{name}.{policy}")).collect();

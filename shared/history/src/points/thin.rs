@@ -227,7 +227,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
             let Waiting::Made { fields, .. } = waiting else { continue };
             fields.extend(values);
             let text = |(key, text): (&String, &String)| {
-                let place = open.order.iter().position(|it| it == key)?;
+                let place = open.order.iter().position(|other| other == key)?;
                 Some((place, format!("{key}={text}")))
             };
             fields.extend(open.texts.iter().filter_map(text));
@@ -301,7 +301,7 @@ impl Open {
                 && let Some(sample) = counter.sample(&line, number.as_ref())
             {
                 field.is_counted = true;
-                let place = self.order.iter().position(|it| *it == key).unwrap_or_default();
+                let place = self.order.iter().position(|other| *other == key).unwrap_or_default();
                 let kept = counter.add(Value { nanos, sample, text: value.clone() });
                 made.extend(fields_at(place, &key, kept));
             }

@@ -74,16 +74,17 @@ impl Columns {
         }
         // A three-phase meter also sends the sum of its phases.
         for total in ["cumulative_kwh_p", "cumulative_kwh_n"] {
-            let of_phase =
-                |it: &&Metric| it.name.strip_prefix(total).is_some_and(|end| end.len() == 2);
+            let of_phase = |metric: &&Metric| {
+                metric.name.strip_prefix(total).is_some_and(|end| end.len() == 2)
+            };
             let columns: Vec<usize> =
-                metrics.iter().filter(of_phase).flat_map(|it| it.columns.clone()).collect();
+                metrics.iter().filter(of_phase).flat_map(|metric| metric.columns.clone()).collect();
             if columns.len() == 3 {
                 let (name, part) = (total.to_owned(), None);
                 metrics.push(Metric { name, part, kind: Kind::Amount, columns });
             }
         }
-        let has_amounts = metrics.iter().any(|it| it.kind == Kind::Amount);
+        let has_amounts = metrics.iter().any(|metric| metric.kind == Kind::Amount);
         has_amounts.then_some(Self { is_first_generation, places, metrics, left_out })
     }
 }
@@ -92,7 +93,8 @@ impl Columns {
 fn of_first_generation(column: &str) -> Option<(String, Option<String>, Kind)> {
     let (start, metric) = FIRST_GENERATION.iter().find(|(start, _)| column.starts_with(start))?;
     let channel = column[start.len()..].trim();
-    let channel = channel.strip_prefix('(').and_then(|it| it.strip_suffix(')')).unwrap_or(channel);
+    let channel =
+        channel.strip_prefix('(').and_then(|name| name.strip_suffix(')')).unwrap_or(channel);
     let (name, part) = match channel {
         "" | "1" => ((*metric).to_owned(), None),
         "A" | "B" | "C" => (format!("{metric}_{}", channel.to_ascii_lowercase()), None),

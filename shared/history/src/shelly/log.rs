@@ -110,8 +110,8 @@ impl Log {
 
     /// Returns the counters, each as its device and metric.
     pub fn counters(&self) -> Vec<(String, String)> {
-        let counters = self.columns.metrics.iter().filter(|it| it.kind == Kind::Amount);
-        counters.map(|it| (self.device_of(it), it.name.clone())).collect()
+        let counters = self.columns.metrics.iter().filter(|metric| metric.kind == Kind::Amount);
+        counters.map(|metric| (self.device_of(metric), metric.name.clone())).collect()
     }
 
     fn device_of(&self, metric: &Metric) -> String {
