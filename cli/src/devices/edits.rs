@@ -14,7 +14,7 @@ use history::refusals::Refusal;
 
 /// The column that names the device.
 const DEVICE: &str = "device_id";
-/// The most bytes of a file. A device or a pipe may have no end.
+/// The largest size of a file in bytes. A device or a pipe may have no end.
 const MAX_LENGTH: u64 = 64 << 20;
 /// The cell that removes a value.
 const REMOVED: &str = "null";

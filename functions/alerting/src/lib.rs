@@ -41,7 +41,7 @@ use task::KeptPlace;
 
 /// How long it is remembered that a message was delivered, if the table could not delete it.
 const UNDELETED_AGE: TimeDelta = TimeDelta::days(1);
-/// The most delivered messages that are remembered. With more, all are forgotten and sent once more.
+/// The largest number of delivered messages that are remembered. With more, all are forgotten and sent once more.
 const MAX_UNDELETED: usize = 10_000;
 
 /// The function.

@@ -40,7 +40,7 @@ const ENOUGH: Duration = Duration::from_secs(5);
 /// The longest time from a lease to its request. A request that begins much later could end after the lease, when
 /// another process sends the same messages.
 const MAX_PREPARING: Duration = Duration::from_secs(10);
-/// The most messages that are leased, deleted or given back at once.
+/// The largest number of messages that are leased, deleted or given back at once.
 const CONCURRENCY: usize = 50;
 
 /// Messages that only this invocation may send.

@@ -27,16 +27,16 @@ const MESSAGES: usize = 100;
 /// How long it is kept where reading ended, so that the next minute goes on there. Later, another process may have read
 /// the rest.
 const MAX_KEPT: TimeDelta = TimeDelta::minutes(2);
-/// The most owners of tasks for which it is kept where reading ended. With more, all are forgotten.
+/// The largest number of owners of tasks for which it is kept where reading ended. With more, all are forgotten.
 const MAX_OWNERS: usize = 10_000;
-/// The most tasks of a kind that a minute reads.
+/// The largest number of tasks of a kind that a minute reads.
 const MAX_TASKS: usize = 10_000;
 
 /// A task for judging or sending.
 pub(crate) trait Task: Sized + Clone + Debug + Send {
     /// The name of this kind of tasks in the log.
     const NAME: &'static str;
-    /// The most tasks that are read at once.
+    /// The largest number of tasks that are read at once.
     const MAX: usize;
     /// The owner of tasks, which are read for each owner by itself.
     type Owner: Eq + Hash + Clone + Debug + Send + Sync;

@@ -10,11 +10,11 @@ use table::{
     AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, ToldKey, WaitingMessage,
 };
 
-/// The most messages of a channel that are read at once. They are more than are sent, because some are held back by
-/// quiet hours or storms. To postpone each of these would cost a write, and would not save its read.
+/// The largest number of a channel's messages that are read at once. It is larger than the number that is sent, because
+/// quiet hours and storms hold some back. To postpone each of these would cost a write, and would not save its read.
 pub(crate) const MAX_READ: usize = 5_000;
 
-/// The most messages of a channel that one invocation sends or drops: as many as alerts may fire.
+/// The largest number of a channel's messages that one invocation sends or drops: as many as alerts may fire.
 pub(crate) const MAX_MESSAGES: usize = 1_000;
 /// The number of attempts that repeat an unanswered message unchanged. They take ten minutes.
 const MAX_SAME: u32 = 6;
@@ -118,8 +118,8 @@ pub(crate) fn put_off_stubborn(due: &mut Vec<WaitingMessage>, now: Timestamp) ->
     is_left
 }
 
-/// The most messages of a request. After ten minutes of attempts, each further attempt halves the number, down to an
-/// eighth. A webhook's body is then 50 KB, which any receiver takes.
+/// The largest number of messages of a request. After ten minutes of attempts, each further attempt halves the number,
+/// down to an eighth. A webhook's body is then 50 KB, which any receiver takes.
 pub(crate) fn most_at_once(due: &[WaitingMessage]) -> usize {
     let attempts = due.iter().map(|message| message.attempts).max().unwrap_or_default();
     MAX_MESSAGES >> attempts.saturating_sub(MAX_SAME).min(3)

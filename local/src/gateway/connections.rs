@@ -25,7 +25,7 @@ use crate::warning::warn;
 /// Limits for the gateway's clients.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// The most connections at once; further clients wait until one ends.
+    /// The largest number of connections at once; further clients wait until one ends.
     pub(super) connections: usize,
     /// The time for a request's head, from the connection's start or the last answer on.
     pub(super) head: Duration,

@@ -9,7 +9,7 @@ const MIN_PAUSE: TimeDelta = TimeDelta::seconds(10);
 pub const MAX_PAUSE: TimeDelta = TimeDelta::hours(1);
 /// A message is given up so long after its first attempt.
 pub const MAX_RETRIED: TimeDelta = TimeDelta::days(1);
-/// The most attempts. Within a day there are fewer; the number counts only if the clock was put back.
+/// The largest number of attempts. A day has fewer, so this limit is reached only if the clock was set back.
 const MAX_ATTEMPTS: u32 = 40;
 
 /// When the next attempt is due after `attempts` failed ones, the last of them at `now`. `None` after a day: the

@@ -3,7 +3,7 @@
 /// How a service measures a text, and how a character is escaped in it.
 #[derive(Clone, Copy)]
 pub(crate) struct TextForm {
-    /// The most units of a text.
+    /// The largest length of a text in units.
     pub(crate) limit: usize,
     /// Counts the units of a text.
     pub(crate) measure: fn(&str) -> usize,

@@ -29,7 +29,7 @@ const LEARNED_AGE: TimeDelta = TimeDelta::hours(6);
 const RECHECKED_AGE: TimeDelta = TimeDelta::hours(1);
 /// The greatest age of a device list while the table throttles a newer one.
 const MAX_LAST_LIST: TimeDelta = TimeDelta::minutes(15);
-/// The most devices in one memory. If there would be more, all are forgotten.
+/// The largest number of devices that one memory holds. If there would be more, all are forgotten.
 const MAX_REMEMBERED: usize = 20_000;
 
 /// No judgement begins if less time is left, because it would not end in time.

@@ -15,7 +15,7 @@ use crate::ports::Store;
 
 /// The number of readings that are read at once.
 const PAGE: usize = 5_000;
-/// The most quarters of an hour that are read at once.
+/// The largest number of quarters of an hour that are read at once.
 const MAX_STRETCH: usize = 96;
 
 /// A rule to try on the past of one device.

@@ -17,7 +17,7 @@ use crate::report::JudgingReport;
 use crate::rules::{Rules, subjects_of};
 use crate::task::{JudgingTask, Tasks};
 
-/// The most devices on which a saved rule is judged at once.
+/// The largest number of devices on which a saved rule is judged at once.
 const MAX_AT_ONCE: usize = 20;
 
 /// The result of judging a saved rule.
