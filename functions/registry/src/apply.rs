@@ -15,7 +15,7 @@ use crate::observed::{ObservedDevice, ThrottledDevice};
 use crate::ports::RegistryStore;
 use crate::register::register;
 
-/// How often an update is attempted if its item keeps changing.
+/// The number of attempts at an update whose item keeps changing.
 const MAX_ATTEMPTS: usize = 5;
 
 /// What became of the new facts about a device.

@@ -87,7 +87,7 @@ const MAX_REFOLDED: usize = 500_000;
 /// How long it is remembered. Settings are numbered from 0 again if a device comes back after its tombstone has
 /// expired.
 const REFOLDED_AGE: TimeDelta = TimeDelta::days(1);
-/// How often a device is read again because a rollup was folded with newer settings.
+/// The number of times that a device is read again because a rollup was folded with newer settings.
 const MAX_READS: usize = 5;
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {

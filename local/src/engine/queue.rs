@@ -28,7 +28,7 @@ pub(crate) struct Message {
     pub(crate) number: i64,
     /// The text that was sent.
     pub(crate) body: String,
-    /// How often it was received, this time included.
+    /// The number of times that the message was received, this time included.
     pub(crate) receives: u32,
 }
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 /// How a batch is tried again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Policy {
-    /// How often the same records are tried again before they are given up.
+    /// The number of times that the same records are tried again before they are given up.
     pub(crate) retries: u32,
     /// Whether a batch that fails as a whole is halved.
     pub(crate) bisect: bool,

@@ -61,7 +61,7 @@ pub(crate) struct Asking {
     pub(crate) time: Option<Pointer>,
     /// The device of a row: its id, or the JSON pointer to the id.
     pub(crate) device: Option<TextTemplate>,
-    /// How often each row is repeated until the next row.
+    /// The interval at which each row is repeated until the next row.
     pub(crate) fill: Option<RowFill>,
     #[serde(default)]
     pub(crate) metrics: BTreeMap<MetricName, MetricPointer>,

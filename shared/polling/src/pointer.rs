@@ -106,7 +106,7 @@ impl TryFrom<Number> for Factor {
     }
 }
 
-/// How often a row is repeated until the next row.
+/// The interval at which a row is repeated until the next row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(crate) enum RowFill {
     /// A quarter of an hour.

@@ -13,7 +13,8 @@ use crate::store_request::{StoreRequest, refusal};
 
 /// The largest number of devices that are remembered as counted; beyond it, all are forgotten and counted again.
 const MAX_REMEMBERED: usize = 10_000;
-/// How often counting is attempted: it fails while other instances count devices of the same sender.
+/// The number of attempts at counting. An attempt fails if another instance counts devices of the same sender at this
+/// moment.
 const MAX_ATTEMPTS: usize = 5;
 
 /// New devices that were already counted for a sender and are not in the registry yet, each with the sender's name. No
