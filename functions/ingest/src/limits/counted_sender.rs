@@ -72,20 +72,18 @@ impl CountedSender {
         match (self.dialect, &self.own) {
             (ReplyDialect::InfluxDb, _) => {
                 format!(
-                    "is new, and max-values-per-tag limit exceeded ({limit}/{limit}); the {kind} introduces no \
-                     further device"
+                    "is new, and max-values-per-tag limit exceeded ({limit}/{limit}): the {kind} may introduce no \
+                     more devices"
                 )
             }
             (ReplyDialect::Native, None) => {
                 format!(
-                    "is new, and there are {limit} that the {kind} has introduced; the {kind} introduces no \
-                     further device"
+                    "is new, and the {kind} has introduced {limit} devices already; it may introduce no more"
                 )
             }
             (ReplyDialect::Native, Some(own)) => {
                 format!(
-                    "is new, and there are {limit} parts that {:?} has introduced by MQTT; it introduces no \
-                     further one",
+                    "is new, and {:?} has introduced {limit} parts by MQTT already; it may introduce no more",
                     own.as_str()
                 )
             }

@@ -32,8 +32,8 @@ impl MetricLimit {
 
             let beyond = self.0.introduce(&reading.device, names, is_known, free, now).err()?;
             let message = format!(
-                "is not among the metrics that are known of the device, and there may be \
-                 {MAX_KNOWN_METRICS}; a merging write can add no more"
+                "is not among the metrics of the device, which has {MAX_KNOWN_METRICS} or gets them just now; a \
+                 merging write can add no more"
             );
             Some(refusal(beyond.to_string(), message))
         });
