@@ -76,8 +76,8 @@ impl<N: Clone> Default for NewNames<N> {
 }
 
 impl<N: Ord + Clone> NewNames<N> {
-    /// Introduces names of a device, if at most `free` names are then unknown to the registry. Otherwise introduces no
-    /// name, and returns the first name beyond the limit.
+    /// Introduces names of a device, unless more than `free` names would then be unknown to the registry. In that case
+    /// introduces no name and returns the first name beyond the limit.
     fn introduce<'a>(
         &self,
         id: &DeviceId,
