@@ -321,7 +321,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let stored = session.channel_secret(&channel.id).await?;
         Ok(match stored.map(|stored| stored.secret()) {
             Some(Ok(secret)) => Ok(secret),
-            Some(Err(_)) => Err(NotCarried::lasting("what is stored as its secret cannot be read")),
+            Some(Err(_)) => Err(NotCarried::lasting("its stored secret cannot be read")),
             None => Err(NotCarried::lasting("it has no secret")),
         })
     }

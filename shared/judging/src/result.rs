@@ -76,7 +76,7 @@ impl fmt::Display for LostMessages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} messages, the oldest of judgements that had too many, are told to nobody",
+            "{} messages are sent to nobody: a judgement had too many, and its oldest are left out",
             self.0
         )
     }

@@ -121,9 +121,9 @@ impl<'a> ReadAllowance<'a> {
     fn too_many(&self, question: &DeviceQuestion<'_>) -> String {
         let (rows, devices) = (question.grid.rows().len(), self.devices());
         format!(
-            "This is made of {} values, of {rows} rows of the metrics of {devices}, and one answer is made \
-             of at most {MAX_ROW_VALUES}. Narrow from and to, or ask for a longer unit, for fewer metrics, or room by \
-             room or device by device.",
+            "This answer would have {} values, from {rows} rows of the metrics of {devices}; one answer has at most \
+             {MAX_ROW_VALUES}. Narrow from and to, or ask for a longer unit, for fewer metrics, or room by room or \
+             device by device.",
             self.values
         )
     }

@@ -536,7 +536,8 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    /// The message for more than [`MAX_ROLLUPS`] quarters. Those before `reached` are as many as allowed.
+    /// The message for more than [`MAX_ROLLUPS`] quarters. The quarters before `reached` are as many as one request
+    /// reads.
     fn too_many(&self, reached: Timestamp, days: &[StoredRollup]) -> String {
         let whole = self.question.grid.range();
         let is_cut = |day: &StoredRollup| {
@@ -550,7 +551,7 @@ impl<'a> Gathering<'a> {
         };
         format!(
             "This takes more than {MAX_ROLLUPS} rollups of 15 minutes of {}, and one request reads no \
-             more; those before {reached} are as many. Narrow from and to{coarser}.",
+             more; the rollups before {reached} fit. Narrow from and to{coarser}.",
             self.question.device.id()
         )
     }
@@ -835,8 +836,8 @@ fn too_long(question: &DeviceQuestion<'_>) -> String {
     match question.horizon.state() {
         None => format!(
             "There are no rollups yet, and one request reads at most {days} days of readings. Narrow \
-             from and to; or wait for the first rollups, and run `roomtide rollups rebuild` for the \
-             readings that are older than they."
+             from and to; or wait for the first rollups, and run `roomtide rollups rebuild` for older \
+             readings."
         ),
         Some(state) if question.grid.range().from() < state.since => format!(
             "The rollups begin at {}, and one request reads at most {days} days of readings. Narrow \

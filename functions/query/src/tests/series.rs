@@ -72,7 +72,7 @@ async fn a_metric_beyond_those_that_are_kept_of_a_device_is_refused_as_such() {
     bench.store.register_device(&full.expect("a device"), &invocation()).await.expect("memory");
     let refused = bench.problem("/devices/full/series?metric=m256").await;
     let expected =
-        "400 metric: m256 is not among the 256 metrics of full; no more are kept of a device";
+        "400 metric: m256 is not among the 256 metrics of full; a device has no more of them";
     assert_eq!(refused, expected);
 }
 

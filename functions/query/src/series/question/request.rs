@@ -111,7 +111,7 @@ impl SeriesRequest {
         let grouping = match (params.flag("devices"), params.flag("rooms")) {
             (true, true) => {
                 let message =
-                    "asks for rows of rooms, and devices for rows of devices; give one of them";
+                    "asks for a row of each room, and devices for a row of each device; give one";
                 return Err(Problem::field("rooms", message));
             }
             (true, false) => Grouping::Apart,
@@ -168,7 +168,7 @@ impl SeriesRequest {
             None => Ok(None),
             Some([name]) => Ok(Some(name)),
             Some(names) => {
-                let message = format!("names {} metrics; energy comes from one", names.len());
+                let message = format!("names {} metrics; energy is computed from one", names.len());
                 Err(Problem::field("metric", message))
             }
         }
@@ -227,7 +227,7 @@ pub(crate) fn metric_names(
     let is_full = |device: &&Device| device.metrics().len() >= MAX_KNOWN_METRICS;
     let message = match devices.iter().copied().find(is_full) {
         Some(device) => format!(
-            "{name} is not among the {MAX_KNOWN_METRICS} metrics of {}; no more are kept of a device",
+            "{name} is not among the {MAX_KNOWN_METRICS} metrics of {}; a device has no more of them",
             device.id()
         ),
         None => format!("{name} has not been sent; {}", sent(devices)),
