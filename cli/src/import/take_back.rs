@@ -184,7 +184,10 @@ mod tests {
         let path = directory.path().join("a.csv");
         std::fs::write(&path, "timestamp,t\n").unwrap();
         let error = ImportState::open_file(&path).unwrap_err().to_string();
-        assert!(error.ends_with("a.csv is no report of an import, nor its progress"), "{error}");
+        assert!(
+            error.ends_with("a.csv is neither the report of an import nor its progress"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -43,7 +43,7 @@ fn parse<T>(
     reader: impl FnOnce(&RawValue) -> Result<T, MemberError>,
 ) -> Result<T, Problem> {
     let bad = |why: &str| {
-        let detail = format!("The body is no JSON object that can be taken: {why}.");
+        let detail = format!("The body cannot be read as a JSON object: {why}.");
         Problem::new(ProblemKind::BadRequest, detail)
     };
     let json = serde_json::from_str(text).map_err(|why| bad(&without_position(&why)))?;
@@ -271,15 +271,15 @@ mod tests {
     fn a_fault_names_the_member_by_its_path_and_what_is_expected() {
         let long = format!(r#"{{"{}": 1}}"#, "x".repeat(10_000));
         for (text, expected) in [
-            ("", "The body is no JSON object that can be taken: EOF while parsing a value."),
-            ("{} 5", "The body is no JSON object that can be taken: trailing characters."),
+            ("", "The body cannot be read as a JSON object: EOF while parsing a value."),
+            ("{} 5", "The body cannot be read as a JSON object: trailing characters."),
             (
                 "[]",
-                "The body is no JSON object that can be taken: must be an object, not an array.",
+                "The body cannot be read as a JSON object: must be an object, not an array.",
             ),
             (
                 r#"{"name": "a", "name": "b"}"#,
-                "The body is no JSON object that can be taken: duplicate member \"name\".",
+                "The body cannot be read as a JSON object: duplicate member \"name\".",
             ),
             ("{}", "name: is missing"),
             (r#"{"name": null}"#, "name: must be a string, not null"),

@@ -75,7 +75,7 @@ impl Splitting<'_> {
                 let text = match other {
                     Expression::Reference { name, .. } => name.clone(),
                     Expression::Call { name, .. } => format!("{name}()"),
-                    _ => "it is no comparison".to_owned(),
+                    _ => "it is not a comparison".to_owned(),
                 };
                 refuse!("invalid condition expression: {text}")
             }

@@ -182,7 +182,7 @@ impl Asking {
             let wrong = |why: &str| Err(MemberError::of(&format!("headers.{name}"), why));
             let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
             if name.is_empty() || !name.bytes().all(is_token) {
-                return wrong("is no name of a header");
+                return wrong("is not the name of a header");
             }
             if OF_CLIENT.split(' ').any(|own| own.eq_ignore_ascii_case(name)) {
                 return wrong("is a header that cannot be set");
