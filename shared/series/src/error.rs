@@ -2,7 +2,7 @@
 
 use table::StoreError;
 
-/// A failure on the way to a series.
+/// The reason why a series cannot be answered.
 #[derive(Debug)]
 pub enum SeriesError {
     /// An error of the table.

@@ -146,7 +146,7 @@ pub struct RollupPiece {
     pub level: Level,
     /// The rollup of the values in this time.
     pub rollup: Rollup,
-    /// Whether the readings are in a room that was not asked for.
+    /// Whether the readings are in a room that the question does not have.
     pub is_in_other_room: bool,
     /// The timestamp of the first reading. For a stored rollup, it is that of the first value that the rollup counts.
     /// Only after a move is the first reading looked up.
@@ -232,7 +232,7 @@ pub(crate) async fn gather_with_day_before(
 
 /// How a stored rollup is used.
 enum Use {
-    /// The rollup is used. Its readings may be in a room that was not asked for.
+    /// The rollup is used. Its readings may be in a room that the question does not have.
     Whole { is_in_other_room: bool },
     /// The readings are read instead: the settings have changed since the fold.
     Refold,
@@ -293,8 +293,8 @@ impl<'a> Gathering<'a> {
         Ok(DeviceRollups { levels, ..self.gathered })
     }
 
-    /// Takes the range for which rollups are used: whole days, and quarters in the gaps between them. The last gap is
-    /// taken from readings if these cost less.
+    /// Fills the range for which rollups are used with whole days, and the gaps between days with quarters. The last
+    /// gap is filled from readings if they cost less.
     async fn take_rollups(
         &mut self,
         session: Session<'_, impl Store>,
@@ -428,9 +428,9 @@ impl<'a> Gathering<'a> {
             && !day.is_frozen
     }
 
-    /// Reads the newest part from readings, if they cost less than quarters as far as the newest daily rollup shows.
-    /// Returns whether it was read. Takes nothing without daily rollups, or if there are more readings than expected.
-    /// The attempt costs at most as much as the quarters.
+    /// Folds the last gap from readings, if the newest daily rollup shows that readings cost less than quarters.
+    /// Returns whether the gap is done. Does nothing if there is no daily rollup, or if there are more readings than
+    /// expected. The attempt costs at most as much as the quarters.
     async fn take_newest(
         &mut self,
         session: Session<'_, impl Store>,
@@ -459,15 +459,16 @@ impl<'a> Gathering<'a> {
         Ok(true)
     }
 
-    /// The most readings of the newest part that cost no more than its quarters. `None` if the part is too long, or if
-    /// the newest daily rollup shows that quarters cost less.
+    /// The largest number of readings that cost no more than the quarters of the gap. `None` if the gap is too long, or
+    /// if the newest daily rollup shows that quarters cost less.
     fn limit_of_newest(&self, gap: &TimeRange, newest: &StoredRollup) -> Option<usize> {
         let age = self.question.now.since(gap.from());
         if age > MAX_NEWEST.min(self.question.max_read) {
             return None;
         }
 
-        // A day as large as the newest one: does it cost more in readings than in quarters? Each quarter has a reading.
+        // Compares the cost of a day like the newest one: its readings, and its quarters. A quarter has at least one
+        // reading.
         let sizes = ItemSizes::of(self.question.device, newest.rollup.metrics.len());
         let readings = usize::try_from(newest.rollup.most_values()).unwrap_or(usize::MAX);
         let quarters = quarters_in(newest.range.length()).min(readings);
@@ -688,7 +689,7 @@ impl<'a> Gathering<'a> {
             piece.is_in_other_room == is_in_other_room && is_of_one_room
         };
 
-        // No piece of a stored rollup begins in `part`: its readings are read because it has none.
+        // No piece of a stored rollup begins in `part`: readings are read for time without such a piece.
         let before = self.gathered.pieces.last_mut();
         let mut before = before.filter(|piece| part.contains(piece.range.from()));
         if before.as_ref().is_some_and(|piece| goes_on(piece)) {
