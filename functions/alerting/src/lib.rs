@@ -1,6 +1,7 @@
 //! Sends the messages of alerts, each minute and at hints that messages wait; judges rules. Takes in no reading.
 //!
-//! Sending needs only the table and the receivers, so it comes first: a judgement that fails holds no message up.
+//! Messages are sent first, because that needs only the table and the receivers: a judgement that fails delays no
+//! message.
 
 mod carrier;
 mod event;
@@ -59,7 +60,7 @@ pub struct Alerting<S, C> {
     heartbeat: Remembered<()>,
     due: KeptPlace<StoredAlertState>,
     rechecks: KeptPlace<Recheck>,
-    /// The request that removes a recheck or notes its last judged device.
+    /// Limits the request that removes a recheck or notes its last judged device.
     recheck_note_throttle: RequestThrottle,
     waiting_places: KeptPlace<WaitingMessage>,
     begun_storms: BegunStorms,

@@ -72,7 +72,8 @@ pub(crate) fn take_ended(
 /// Messages that were tried for ten minutes are no news and stay. A message that follows an older one of the same state
 /// also stays, unless both were sent together.
 pub(crate) fn take_repeated(messages: &mut Vec<WaitingMessage>) -> Vec<WaitingMessage> {
-    // Of each state, the lease of its first message. Later messages go with it only if their lease is the same.
+    // For each state, the lease of its first message. Later messages of the state go along only if they have the same
+    // lease.
     let mut lease_of_first = BTreeMap::new();
     let mut candidates = BTreeSet::new();
     for message in &*messages {
@@ -102,8 +103,8 @@ pub(crate) fn leave(messages: &mut Vec<WaitingMessage>, waits: impl Fn(&WaitingM
 }
 
 /// Leaves messages that were tried for ten minutes to a later round, if others are due. So a message that its receiver
-/// never takes, for example because of its length, holds up no new messages. After two minutes all go together, so the
-/// wait is limited. Returns whether messages are left.
+/// never takes, for example because of its length, delays no new messages. After two minutes all are sent together.
+/// Returns whether messages are left.
 pub(crate) fn put_off_stubborn(due: &mut Vec<WaitingMessage>, now: Timestamp) -> bool {
     let is_stubborn = |message: &&WaitingMessage| {
         message.attempts > MAX_SAME && now.since(message.next) < MAX_PUT_OFF
@@ -160,7 +161,7 @@ pub(crate) fn due(
 ) -> Vec<WaitingMessage> {
     let is_quiet = channel.quiet_hours.is_some_and(|hours| hours.contain(now, rules.zone()));
     let latest = now.saturating_add(MAX_PAUSE);
-    // A failure whose time is ahead of the clock holds nothing back.
+    // A failure with a time ahead of the clock was noted by a wrong clock, and holds nothing back.
     let is_blocked = channel.failing.is_some_and(|failing| {
         failing.since <= now && failing.next > now && failing.next <= latest
     });
@@ -220,7 +221,7 @@ pub(crate) fn newest_or_all(
     }
 
     for (key, mut messages) in by_alert {
-        // Without the state, nobody knows whether the messages are still true.
+        // Without the state it is not known whether the messages are still true.
         if damaged.contains(&key) {
             chosen.send.append(&mut messages);
             continue;
@@ -299,8 +300,8 @@ fn has_waited(message: &WaitingMessage, now: Timestamp) -> bool {
     message.next > message.told.at || now.since(message.told.at) > NEWS
 }
 
-/// Whether a message that may have arrived was overtaken: newer messages of the subject were sent meanwhile, and it is
-/// no longer true. Sent now, it would be the receiver's last message, and wrong.
+/// Whether a message that may have arrived was overtaken: newer messages of the subject were sent meanwhile, and the
+/// message is no longer true. Sent now, it would be the last message that the receiver gets, and wrong.
 fn is_overtaken(newest_due: &WaitingMessage, state: Option<&AlertState>) -> bool {
     let is_followed = match state {
         Some(AlertState::Episodes(state)) => state.number > newest_due.told.message.number,

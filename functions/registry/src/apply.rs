@@ -204,7 +204,7 @@ async fn apply_observation(
 }
 
 /// When a device came into the room of its reading at `at`. A batch may span days, so the first reading of the batch in
-/// this room counts. For a device that is in the room already, it is `at`.
+/// this room counts. For a device that is in the room already, the time is `at`.
 fn begin_of_stay(
     device: &Device,
     observation: &DeviceObservation,

@@ -44,7 +44,7 @@ pub(crate) async fn newest_room(
             match &mut found {
                 Some(found) if found.room == *room => found.since = reading.at,
                 Some(_) => return Ok(found),
-                // A device cannot move to an unregistered room: its device was not allowed to introduce the room.
+                // A device cannot move to an unregistered room: the device was not permitted to introduce the room.
                 None if !current.has_room(room, session).await? => {}
                 None if device.place().room() == Some(room) => return Ok(None),
                 None => found = Some(NamedRoom { room: room.clone(), since: reading.at }),

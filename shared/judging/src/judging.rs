@@ -50,7 +50,7 @@ pub struct Judging {
     pub(crate) rechecked: BoundedMemory<(DeviceId, u64), BTreeSet<RuleId>>,
 }
 
-/// The requests that are made at most once a minute while the table throttles them.
+/// The kinds of requests that are made at most once a minute while the table throttles them.
 #[derive(Debug, Default)]
 pub(crate) struct Throttles {
     rules: RequestThrottle,
@@ -125,7 +125,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// The rules and channels, read now.
     pub async fn refresh(&self) -> StoreResult<Arc<Rules>> {
-        // Older remembered rules may not have the last pause of the system.
+        // The pauses of older rules may lack the last pause of the system.
         let before = self.judging.rules.get(self.table.now, |_| LEAST_PAUSE);
         let read = self.read_rules(before.as_deref()).await?;
         Ok(self.judging.rules.keep(read, self.table.now))
@@ -151,7 +151,7 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// The devices; none, and the reason, if their list cannot be read: rules that name a device need no list.
+    /// The devices. If their list cannot be read, no devices and the reason: rules that name a device need no list.
     pub(crate) async fn devices_if_read(&self) -> (Arc<Devices>, Option<StoreError>) {
         match self.devices().await {
             Ok(devices) => (devices, None),

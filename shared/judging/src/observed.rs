@@ -15,7 +15,7 @@ pub(crate) const MAX_READINGS: usize = 100_000;
 /// The number of readings that are read at once.
 const PAGE: usize = 2_000;
 
-/// Asks for readings of one device.
+/// The readings of one device that are read.
 pub(crate) struct ObservationQuery<'a> {
     pub(crate) device: &'a DeviceId,
     pub(crate) metric: Option<&'a MetricName>,

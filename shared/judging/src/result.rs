@@ -39,7 +39,7 @@ impl JudgementResult {
     }
 }
 
-/// A judgement that failed.
+/// The failure of a judgement.
 #[derive(Debug)]
 pub(crate) struct NotJudged {
     /// Why.
@@ -116,8 +116,9 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(known)
     }
 
-    /// Stores a judgement; `None` if somebody changed the state meanwhile, so that the rule has to be judged again.
-    /// Fails if the rule was saved again since it was read. The next process that reads the rules judges the saved one.
+    /// Stores a judgement. Returns `None` if somebody changed the state meanwhile, so that the rule has to be judged
+    /// again. Fails if the rule was saved again since it was read. The next process that reads the rules judges the
+    /// saved one.
     pub(crate) async fn put(
         &self,
         judgement: &NewJudgement,

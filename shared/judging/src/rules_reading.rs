@@ -14,8 +14,9 @@ use crate::rules::Rules;
 const MAX_ASKING: Duration = Duration::from_secs(3);
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Reads the rules, and if there are any, what a judgement needs besides. While the zone or the pauses cannot be
-    /// read, those of `before` are used. Sending needs no pauses, and budgets take their zone from the rollups.
+    /// Reads the rules. If there are rules, also reads their channels, the zone and the pauses. While the zone or the
+    /// pauses cannot be read, those of `before` are used. Sending needs no pauses, and budgets take their zone from the
+    /// rollups.
     pub(crate) async fn read_rules(&self, before: Option<&Rules>) -> StoreResult<Rules> {
         let rules = self.table.alert_rules().await?;
         let mut read = Rules {
@@ -58,9 +59,9 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(read)
     }
 
-    /// The pauses of the system, in order: the times when it took nothing in. If they were not read with the rules,
-    /// they are read now. If that fails, no rule is judged, because devices would count as silent while the system
-    /// stood still.
+    /// The pauses of the system, in order: the times when it stood still. If they were not read with the rules, they
+    /// are read now. If that fails, no rule is judged, because devices would count as silent while the system stood
+    /// still.
     pub(crate) async fn pauses<'r>(&self, rules: &'r Rules) -> StoreResult<&'r [TimeRange]> {
         let pauses = rules.pauses.get_or_try_init(async || {
             let note = self.table.running_note().await?;
