@@ -8,7 +8,7 @@ use std::thread;
 
 /// A running server. It ends with the process.
 pub struct FakeServer {
-    /// Its address.
+    /// The address of the server.
     pub url: String,
 }
 

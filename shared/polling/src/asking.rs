@@ -157,11 +157,12 @@ impl Asking {
 
         let url = self.example_url(reach).map_err(|why| wrong(&why))?;
         let query = text.split_once('?').map_or("", |(_, query)| query);
-        let bare = query.split('&').find(|pair| {
+        // A parameter whose name says that it is a secret must have a placeholder as its value.
+        let written_secret = query.split('&').find(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             is_of_secret(name) && !has_placeholder(value)
         });
-        match bare {
+        match written_secret {
             Some(pair) if url.uri().query().is_some() => {
                 let name = pair.split('=').next().unwrap_or_default();
                 let why = format!(

@@ -68,8 +68,8 @@ async fn shown_now(
     Ok(shown::channel(channel, Some(waiting(&page.listing.found))))
 }
 
-/// `PUT /channels/{id}`: without a secret in the body, the stored secret stays. The edited channel sends new messages
-/// at once, and messages that failed before at their next attempt.
+/// `PUT /channels/{id}`: saves a channel. Without a secret in the body, the stored secret stays. The edited channel
+/// sends new messages at once, and messages that failed before at their next attempt.
 pub(crate) async fn put(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -136,7 +136,8 @@ fn ensure_own_topic(secret: Option<&Secret>, own: Option<&str>) -> Result<(), Pr
     }
 }
 
-/// `DELETE /channels/{id}`: deletes the secret too. Waiting messages expire; a later channel with this id gets none.
+/// `DELETE /channels/{id}`: deletes a channel and its secret. Waiting messages expire, and a later channel with this id
+/// does not get them.
 pub(crate) async fn delete(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,

@@ -49,7 +49,7 @@ pub struct Server {
 pub struct Context {
     /// The database.
     pub database: String,
-    /// Its retention policy.
+    /// The retention policy.
     pub policy: String,
 }
 
