@@ -364,7 +364,7 @@ impl<'a> ApiDeletion<'a> {
         Ok(())
     }
 
-    /// Ends a deletion that may have waited meanwhile: the next answer tells what is left of the wait.
+    /// Ends a deletion that may have waited meanwhile: the next answer says how long the wait still is.
     fn resume(&mut self, sleep: impl Fn(Duration)) -> anyhow::Result<()> {
         if !matches!(self.state, DeletionState::Waits(_)) {
             return Ok(());

@@ -159,7 +159,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// done.
     async fn recheck(&self, rules: &Rules, minute: &mut Minute, session: &JudgingSession<'_, S>) {
         let mut rechecks = self.read(&self.rechecks, minute, session).await;
-        // In a fixed order, rechecks that the table throttles would always hold up the same others.
+        // In a fixed order, rechecks that the table throttles would always delay the same rechecks.
         fastrand::shuffle(&mut rechecks);
         for recheck in rechecks {
             if !session.has_time() {

@@ -149,7 +149,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         MinuteDone { sent, is_judged }
     }
 
-    /// Sends waiting messages, and notes the results within `time`. A channel that fails holds up no other.
+    /// Sends waiting messages, and notes the results within `time`. A channel that fails delays no other channel.
     async fn send(&self, session: Session<'_, S>, rules: &Rules, time: Duration) -> AllSent {
         // A request begins only if its answer can still be awaited and noted.
         let noting = session.invocation.shortened_to(time);

@@ -1,4 +1,4 @@
-//! Sends waiting messages, each channel by itself, so that a failing channel holds up no other. Judges nothing.
+//! Sends waiting messages, each channel by itself, so that a failing channel delays no other channel. Judges nothing.
 //!
 //! A process leases a message, so that no other process sends it. Then it sends the message, and deletes it or gives it
 //! back. After a crash, another process sends the message again when the lease has ended, marked as a repeat. So each

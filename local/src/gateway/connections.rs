@@ -50,7 +50,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// The pause after a failed accept: the process may have too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves requests with `answer` until told to stop, then answers the requests under way.
+/// Serves requests with `answer` until it is stopped, then answers the requests under way.
 pub(super) async fn serve<F, A>(
     listener: TcpListener,
     limits: Limits,

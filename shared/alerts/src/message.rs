@@ -12,7 +12,7 @@ pub struct Message {
     /// The number of the message. A newer message of a state has a greater number, even if the state was deleted and
     /// made again.
     pub number: u64,
-    /// What the message tells.
+    /// The news of the message.
     pub news: News,
     /// The breach that began the episode.
     #[serde(with = "text")]
@@ -44,7 +44,7 @@ pub(crate) fn next_number(number: u64, now: Timestamp) -> u64 {
 }
 
 domain::words! {
-    /// What a message tells.
+    /// The news of a message.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
     pub enum News {
         /// An episode fires.

@@ -78,7 +78,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     }
 
     /// Judges a rule on its subjects, beginning after the last device that was judged. If a judgement fails or panics,
-    /// its device gets a recheck of its own and holds up no other device.
+    /// its device gets a recheck of its own and delays no other device.
     async fn recheck_rule(
         &self,
         rules: &Rules,

@@ -82,7 +82,7 @@ impl<'a> ReadAllowance<'a> {
     ///
     /// # Errors
     ///
-    /// If the rows have too many values or cost too many read units; the message says what to ask instead.
+    /// If the rows have too many values or cost too many read units; the message says what to request instead.
     pub async fn charge(
         &mut self,
         session: Session<'_, impl Store>,

@@ -7,7 +7,7 @@ use table::StoreError;
 pub enum SeriesError {
     /// An error of the table.
     Store(StoreError),
-    /// The request passes a limit, or its data has expired. The text tells the client what to ask instead.
+    /// The request passes a limit, or its data has expired. The text says what the client may request instead.
     OutOfReach(String),
 }
 

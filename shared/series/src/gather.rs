@@ -27,8 +27,8 @@ pub const MAX_READ: TimeDelta = TimeDelta::days(31);
 const MAX_READINGS: usize = 300_000;
 /// The largest number of rollups of one device from which rows are made.
 pub const MAX_ROLLUPS: usize = 45_000;
-/// The smallest number of quarters that are asked for at once, so that years without readings take few queries. A
-/// request may therefore read up to this many quarters beyond [`MAX_ROLLUPS`].
+/// The smallest number of quarters that one query spans, so that years without readings take few queries. A request may
+/// therefore read up to this many quarters beyond [`MAX_ROLLUPS`].
 const MIN_QUARTERS: usize = 5_000;
 /// The number of readings of one page.
 const PAGE: usize = 10_000;

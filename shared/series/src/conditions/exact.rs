@@ -108,7 +108,7 @@ fn of_readings(
     found.flatten().collect()
 }
 
-/// The range to read: the asked range, and before it the longest time for which a value stays valid.
+/// The range to read: the requested range, and before it the longest time for which a value stays valid.
 fn readable(question: &DeviceQuestion<'_>) -> TimeRange {
     let asked = question.grid.range();
     let from = asked.from().saturating_add(-MAX_HOLD);

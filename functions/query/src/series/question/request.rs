@@ -174,7 +174,7 @@ impl SeriesRequest {
         }
     }
 
-    /// The time zone of the rows: the home's, unless another one is asked for.
+    /// The time zone of the rows: the requested one, else the home's.
     pub(crate) fn zone(&self, home: Zone) -> Zone {
         self.zone.unwrap_or(home)
     }
