@@ -316,7 +316,7 @@ struct ApiDeletion<'a> {
 #[derive(Debug, PartialEq, Eq)]
 enum DeletionState {
     Deletes,
-    /// Nothing is left to delete. After so many seconds, one more request ends the deletion.
+    /// Nothing is left to delete. After this number of seconds, one more request ends the deletion.
     Waits(u64),
     /// Something else has to be deleted before. Nothing is deleted.
     Refused(String),

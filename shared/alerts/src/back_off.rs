@@ -5,9 +5,9 @@ use domain::Timestamp;
 
 /// The pause after the first attempt. Each further pause is twice as long as the one before.
 const MIN_PAUSE: TimeDelta = TimeDelta::seconds(10);
-/// The longest pause, also where the receiving server asks for a longer one.
+/// The longest pause, even if the receiving server asks for a longer one.
 pub const MAX_PAUSE: TimeDelta = TimeDelta::hours(1);
-/// A message is given up so long after its first attempt.
+/// The time from the first attempt until a message is given up.
 pub const MAX_RETRIED: TimeDelta = TimeDelta::days(1);
 /// The largest number of attempts. A day has fewer, so this limit is reached only if the clock was set back.
 const MAX_ATTEMPTS: u32 = 40;

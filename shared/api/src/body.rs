@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::json::{JsonKind, Members, WrongKind, string, without_position};
 use crate::{Problem, ProblemKind, Request};
 
-/// The maximum number of members in an object: a reading may say something about so many metrics.
+/// The maximum number of members in an object: the number of metrics that a reading may describe.
 const MAX_MEMBERS: usize = MAX_FIELDS;
 
 /// Reads a body of at most `max` bytes after decompression. An empty body counts as an object without members.

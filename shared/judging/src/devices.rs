@@ -9,10 +9,10 @@ use domain::{Device, DeviceId, Meter, MetricInfo, MetricKind, MetricName};
 /// The largest number of devices of a rule that batches judge. For a rule on more devices, `rollup` stores a recheck
 /// when a quarter of an hour breaks the rule.
 pub const MAX_FEW: usize = 1_000;
-/// A list is used for so long for each thousand of its devices, rounded up. So reading lists costs some 110 read units
-/// a minute at any size. A device that joins a group is found when the list is read again.
+/// How long a list is used for each thousand of its devices, rounded up. So reading lists costs some 110 read units a
+/// minute at any size. A device that joins a group is found when the list is read again.
 const AGE_OF_A_THOUSAND: TimeDelta = TimeDelta::minutes(1);
-/// How long it is believed that there are too many devices for memory. To check it costs over a thousand read units.
+/// How long it is believed that there are too many devices for memory. A check costs over a thousand read units.
 const AGE_OF_TOO_MANY: TimeDelta = TimeDelta::hours(1);
 
 /// Devices by id.

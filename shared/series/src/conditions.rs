@@ -162,7 +162,7 @@ fn indexed_range(question: &DeviceQuestion<'_>) -> Option<TimeRange> {
 }
 
 /// Whether the device's rollups of 15 minutes reach back as far as its daily rollups. If they have expired, the index
-/// is silently incomplete, while a read of the rollups says from when on there are some.
+/// is incomplete without saying so, while a read of the rollups says since when there are rollups.
 async fn has_oldest(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,

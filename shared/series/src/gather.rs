@@ -310,7 +310,7 @@ impl<'a> Gathering<'a> {
         for gap in gaps {
             let inside = overlapping(&mut quarters, gap);
             let first = inside.first().map_or(gap.to(), |quarter| quarter.range.from());
-            // Quarters expire from the oldest on, so only time before the first one can have lost its quarters.
+            // The oldest quarters expire first, so only time before the first quarter can have lost its quarters.
             if let Ok(without_quarters) = TimeRange::new(gap.from(), first) {
                 self.check_expiry(session, without_quarters, &days).await?;
             }
@@ -579,7 +579,7 @@ impl<'a> Gathering<'a> {
         let Some(day) = days.iter().rfind(has_readings) else { return Ok(()) };
 
         Err(SeriesError::OutOfReach(format!(
-            "The rollups of 15 minutes of {} before {} have expired. Ask from there on; or, for whole \
+            "The rollups of 15 minutes of {} before {} have expired. Ask from that time; or, for whole \
              days of the home's time zone, {}, with every=1d, 1w, 1mo or 1y.",
             self.question.device.id(),
             without_quarters.to().min(day.range.to()),
@@ -854,13 +854,13 @@ fn too_long(question: &DeviceQuestion<'_>) -> String {
     }
 }
 
-/// The message that the readings of a quarter are gone, and from when on readings are kept.
+/// The message that the readings of a quarter are gone, and since when readings are kept.
 fn readings_expired(quarter: &StoredRollup, now: Timestamp) -> String {
     let until = quarter.raw_until.unwrap_or(Timestamp::MAX);
     let earliest = now.saturating_add(-until.since(quarter.range.from()));
     format!(
-        "This takes readings of {} from the 15 minutes that begin at {}, which have expired: readings \
-         are kept from about {earliest} on. Ask from there on, or with edges and rooms of whole quarters \
+        "This takes readings of {} from the 15 minutes that begin at {}, which have expired: the \
+         oldest readings are from about {earliest}. Ask from that time, or for rows of whole quarters \
          of an hour.",
         quarter.key.device,
         quarter.range.from()
