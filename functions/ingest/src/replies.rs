@@ -18,7 +18,7 @@ use crate::readings::PlacedReadings;
 pub(crate) struct StoreReport {
     /// The number of entries of the request that are stored. Several entries may form one reading.
     pub(crate) accepted: usize,
-    /// The stored readings, also those of an earlier attempt. For a dry request, the readings that would be stored.
+    /// The stored readings, also those of an earlier attempt. For a dry run, the readings that would be stored.
     pub(crate) stored: Vec<Reading>,
     /// Indices in the request of readings that only an earlier attempt has stored.
     pub(crate) accepted_before: Vec<usize>,
