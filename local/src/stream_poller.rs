@@ -62,7 +62,8 @@ impl RunningPoller {
         *self.position.borrow()
     }
 
-    /// Waits until the poller has passed the record of this number. The poller then gathers no further records first.
+    /// Waits until the poller has passed the record of this number. Until then the poller does not wait to gather
+    /// further records.
     pub(crate) async fn reach(&self, number: i64) -> anyhow::Result<()> {
         self.wanted.send_modify(|wanted| *wanted = number.max(*wanted));
         let reached = self.position.clone().wait_for(|position| *position >= number).await.is_ok();

@@ -224,7 +224,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
     /// Folds the local day of quarters that were just folded, up to the time that is over. Does nothing if this time
     /// ends before the `first` quarter, because a later sweep reads the quarters. Time before `sealed` counts as over
-    /// even if the clock is behind it: sweeps are done with this time.
+    /// even if the clock shows an earlier time: sweeps are done with this time.
     pub(crate) async fn day_of(
         &self,
         session: Session<'_, S>,

@@ -27,7 +27,7 @@ pub enum AlertSubjectError {
     /// The text does not begin with `device:` or `room:`.
     #[error("{0:?} is neither device:<id> nor room:<id>")]
     Kind(String),
-    /// The text behind the kind is no valid id.
+    /// The text after the kind is not a valid id.
     #[error(transparent)]
     Id(#[from] IdError),
 }

@@ -33,7 +33,7 @@ pub(crate) struct PreviewWalk<'a> {
 struct Quarter {
     range: TimeRange,
     stored: Option<StoredRollup>,
-    /// Whether its readings have not expired yet.
+    /// Whether the quarter's readings have not expired yet.
     has_readings: bool,
     /// Whether the quarter may begin an episode.
     may_breach: bool,

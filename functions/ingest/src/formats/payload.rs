@@ -61,8 +61,8 @@ pub(crate) struct Measured {
 /// A row of a format's table: a key with `/` between levels, the metric, and the conversion to the metric's unit.
 pub(crate) type Row = (&'static str, &'static str, Scale);
 
-/// The rows of a table, in order. Behind each scale are keys; a key that is not the name of its metric has the metric
-/// behind a colon. A key of `phases` stands for three: `"pf"` for `a_pf`, `b_pf` and `c_pf`.
+/// The rows of a table, in order. Each scale is followed by keys; a key that is not the name of its metric is followed
+/// by a colon and the metric. A key of `phases` stands for three: `"pf"` for `a_pf`, `b_pf` and `c_pf`.
 macro_rules! rows {
     (@rows [$($row:expr,)*]) => { &[$($row,)*] };
     (@rows [$($row:expr,)*]

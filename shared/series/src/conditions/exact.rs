@@ -42,7 +42,7 @@ pub(crate) async fn refined(
         refined.extend(episodes.iter().filter(is_gone).cloned());
     }
 
-    // If the rollups are behind, an episode may span several regions and is then found in each.
+    // If the rollups lag, an episode may span several regions and is then found in each.
     refined.sort_by_key(|episode| (episode.range.from(), episode.range.to()));
     refined.dedup();
     Ok(refined)
