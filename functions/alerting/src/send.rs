@@ -425,7 +425,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let in_an_hour = now.saturating_add(MAX_PAUSE);
         let next_of = |message: &WaitingMessage| {
             let first = first_attempt(message, channel, now);
-            // Without further attempts, the hour is no retry time: `waiting::due` holds the message until a newer
+            // Without further attempts, the hour is not a retry time: `waiting::due` holds the message until a newer
             // message is sent.
             next_attempt(first, message.attempts, now, failure.retry_after).unwrap_or(in_an_hour)
         };

@@ -69,8 +69,8 @@ pub(crate) fn take_ended(
 /// Takes out the messages to send again: those of the oldest lease that has ended because its sender died or got no
 /// answer. The receiver recognizes a repeat by the id of the request, which depends only on its messages.
 ///
-/// Messages that were tried for ten minutes are no news and stay. A message that follows an older one of the same state
-/// also stays, unless both were sent together.
+/// Messages that were tried for ten minutes are not news and stay. A message that follows an older one of the same
+/// state also stays, unless both were sent together.
 pub(crate) fn take_repeated(messages: &mut Vec<WaitingMessage>) -> Vec<WaitingMessage> {
     // For each state, the lease of its first message. Later messages of the state go along only if they have the same
     // lease.

@@ -28,7 +28,7 @@ pub(crate) struct StoreReport {
     pub(crate) of_deleted: usize,
     /// The sender, if it tried to introduce more devices than it may.
     pub(crate) refused_sender: Option<String>,
-    /// The names of members that are not stored because they are no numbers.
+    /// The names of members that are not stored because they are not numbers.
     pub(crate) ignored: Vec<String>,
     /// The devices that a source leaves out, with the number of their readings.
     pub(crate) left_out: BTreeMap<DeviceId, usize>,

@@ -36,7 +36,7 @@ struct SweepWindow<'a> {
 struct SweptWindow {
     /// The groups that are done.
     groups: BTreeSet<usize>,
-    /// Why the first of the other groups failed. If the time was over before, it is no failure.
+    /// Why the first of the other groups failed. If the time was over before, it is not a failure.
     result: Result<(), NotDone>,
 }
 

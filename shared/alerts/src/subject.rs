@@ -21,7 +21,7 @@ pub enum AlertSubject {
     Room(RoomId),
 }
 
-/// Why a text is no subject.
+/// Why a text is not a subject.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AlertSubjectError {
     /// The text does not begin with `device:` or `room:`.

@@ -58,8 +58,8 @@ pub fn value<T: DeserializeOwned>(json: &RawValue) -> Result<T, MemberError> {
     value_without(json, &[])
 }
 
-/// Reads one JSON value as [`value`] does, but passes over the named members of `T` and of all types within `T`. Keys of
-/// maps are no members.
+/// Reads one JSON value as [`value`] does, but passes over the named members of `T` and of all types within `T`. Keys
+/// of maps are not members.
 pub fn value_without<T: DeserializeOwned>(
     json: &RawValue,
     passed_over: &'static [&'static str],

@@ -45,7 +45,7 @@ pub const DEVICE_TAG: &str = "roomtide_device";
 pub enum Way {
     /// All tags, as in an ordinary write.
     Plain,
-    /// The tag of Home Assistant's entity; the room's tag is no part of the device.
+    /// The tag of Home Assistant's entity; the room's tag is not a part of the device.
     Entity,
     /// The tag with the chosen device.
     Device,

@@ -179,7 +179,7 @@ enum Constant {
     Time(i128),
     Duration(i128),
     Whole(i128),
-    /// A text that is no date.
+    /// A text that is not a date.
     Text,
 }
 

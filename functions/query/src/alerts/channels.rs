@@ -158,7 +158,7 @@ pub(crate) async fn test(
     let stored = known(call).await?;
     let channel = stored.channel().map_err(wrong)?;
     let message = WaitingMessage::test(stored.id, channel.name, now);
-    // A test message of the same instant may already wait. That is no error: one message is enough.
+    // A test message of the same instant may already wait. That is not an error: one message is enough.
     call.session.put_test_message(&message).await?;
     Ok(Response::json(200, &json!({"waiting": 1})))
 }
