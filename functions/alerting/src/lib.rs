@@ -40,7 +40,7 @@ use storm::BegunStorms;
 use table::{BoundedMemory, Recheck, Remembered, StoredAlertState, ToldKey, WaitingMessage};
 use task::KeptPlace;
 
-/// How long it is remembered that a message was delivered, if the table could not delete it.
+/// How long a delivered message is remembered that the table could not delete.
 const UNDELETED_AGE: TimeDelta = TimeDelta::days(1);
 /// The largest number of delivered messages that are remembered. With more, all are forgotten and sent once more.
 const MAX_UNDELETED: usize = 10_000;

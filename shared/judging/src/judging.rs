@@ -25,7 +25,7 @@ const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 
 /// How long a silence limit that was learned from a device's history is used.
 const LEARNED_AGE: TimeDelta = TimeDelta::hours(6);
-/// How long it is remembered which rules an unfinished recheck has judged.
+/// How long the rules that an unfinished recheck has judged are remembered.
 const RECHECKED_AGE: TimeDelta = TimeDelta::hours(1);
 /// The greatest age of a device list while the table throttles a newer one.
 const MAX_LAST_LIST: TimeDelta = TimeDelta::minutes(15);
