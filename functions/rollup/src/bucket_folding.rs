@@ -82,10 +82,11 @@ enum QuarterSet<'a> {
     These(&'a BTreeSet<QuarterHour>),
 }
 
-/// How many devices are remembered as folded with their newest settings. Beyond this number, all are forgotten.
+/// The largest number of devices that are remembered as folded with their newest settings. With more, all are
+/// forgotten.
 const MAX_REFOLDED: usize = 500_000;
-/// How long it is remembered. Settings are numbered from 0 again if a device comes back after its tombstone has
-/// expired.
+/// How long such a device is remembered. Settings are numbered from 0 again if a device comes back after its tombstone
+/// has expired.
 const REFOLDED_AGE: TimeDelta = TimeDelta::days(1);
 /// The number of times that a device is read again because a rollup was folded with newer settings.
 const MAX_READS: usize = 5;
