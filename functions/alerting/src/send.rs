@@ -266,10 +266,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let mut of_states: Vec<_> = of_states.into_values().collect();
         of_states.sort_by_key(|messages| messages[0].told.key());
 
-        let asked =
+        let leasing =
             of_states.into_iter().map(|messages| self.lease_in_order(session, messages, until));
-        let asked: Vec<_> = asked.collect();
-        let parts: Vec<Leased> = stream::iter(asked).buffered(CONCURRENCY).collect().await;
+        let leasing: Vec<_> = leasing.collect();
+        let parts: Vec<Leased> = stream::iter(leasing).buffered(CONCURRENCY).collect().await;
 
         let mut leased = Leased::default();
         for part in parts {

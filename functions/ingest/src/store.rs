@@ -247,18 +247,18 @@ impl<C: Clock> Pipeline<C> {
         stored: &mut Vec<Reading>,
     ) {
         let PlacedReadings { readings, origins } = mem::take(&mut request.arrivals);
-        let mut added = Vec::with_capacity(readings.len());
+        let mut outcomes = Vec::with_capacity(readings.len());
         // A request under way takes some 13 KB of memory, so only a few are made at a time.
         for some in readings.chunks(ARRIVAL_CONCURRENCY) {
             let adding = some
                 .iter()
                 .map(|reading| self.add_arrival(session, reading.clone(), request.arrival_id));
-            added.extend(join_all(adding).await);
+            outcomes.extend(join_all(adding).await);
         }
 
         let report = &mut request.report;
-        for (added, origins) in added.into_iter().zip(origins) {
-            match added {
+        for (outcome, origins) in outcomes.into_iter().zip(origins) {
+            match outcome {
                 Ok(Some(reading)) => {
                     report.accepted += origins.len();
                     stored.push(reading);

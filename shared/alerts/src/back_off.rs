@@ -24,8 +24,8 @@ pub fn next_attempt(
 ) -> Option<Timestamp> {
     let doublings = attempts.saturating_sub(1).min(MAX_ATTEMPTS / 4);
     let pause = (MIN_PAUSE * (1 << doublings)).min(MAX_PAUSE);
-    let asked = retry_after.unwrap_or(pause).clamp(pause, MAX_PAUSE);
-    let next = now.saturating_add(asked);
+    let wait = retry_after.unwrap_or(pause).clamp(pause, MAX_PAUSE);
+    let next = now.saturating_add(wait);
     (next.since(first) <= MAX_RETRIED && attempts < MAX_ATTEMPTS).then_some(next)
 }
 

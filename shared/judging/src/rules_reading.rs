@@ -11,7 +11,7 @@ use crate::ports::Store;
 use crate::rules::Rules;
 
 /// The longest time for reading the zone or the pauses: messages are sent also without them.
-const MAX_ASKING: Duration = Duration::from_secs(3);
+const MAX_READING: Duration = Duration::from_secs(3);
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Reads the rules. If there are rules, also reads their channels, the zone and the pauses. While the zone or the
@@ -36,8 +36,8 @@ impl<S: Store> JudgingSession<'_, S> {
         read.unreadable.extend(channels.unreadable);
 
         let Session { invocation, now, .. } = self.table;
-        let asking = || invocation.shortened_to(MAX_ASKING.min(invocation.remaining() / 2));
-        read.zone = match self.table.within(&asking()).rollup_state().await {
+        let part = || invocation.shortened_to(MAX_READING.min(invocation.remaining() / 2));
+        read.zone = match self.table.within(&part()).rollup_state().await {
             Ok(state) => state.and_then(|state| state.zone.parse().ok()),
             Err(error) => {
                 read.lacking.push(error);
@@ -45,7 +45,7 @@ impl<S: Store> JudgingSession<'_, S> {
             }
         };
 
-        let pauses = match self.table.within(&asking()).running_note().await {
+        let pauses = match self.table.within(&part()).running_note().await {
             Ok(note) => Some(pauses_of(note, now)),
             Err(error) => {
                 // A damaged note counts as absent. The next process that notes that the system runs will replace it.

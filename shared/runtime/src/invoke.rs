@@ -76,8 +76,8 @@ impl<C: Clock> LambdaFunction<C> {
             body: event,
             now: SystemTime::from(now),
         };
-        let asked = tokio::time::timeout(deadline.remaining(), service.post(call)).await;
-        let reply = asked.map_err(|_| "the invocation's time is over".to_owned())?;
+        let answered = tokio::time::timeout(deadline.remaining(), service.post(call)).await;
+        let reply = answered.map_err(|_| "the invocation's time is over".to_owned())?;
         reply.map_err(|error| error.to_string())
     }
 }

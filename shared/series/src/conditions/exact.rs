@@ -110,9 +110,9 @@ fn of_readings(
 
 /// The range to read: the requested range, and before it the longest time for which a value stays valid.
 fn readable(question: &DeviceQuestion<'_>) -> TimeRange {
-    let asked = question.grid.range();
-    let from = asked.from().saturating_add(-MAX_HOLD);
-    TimeRange::new(from, asked.to()).expect("it is no shorter")
+    let range = question.grid.range();
+    let from = range.from().saturating_add(-MAX_HOLD);
+    TimeRange::new(from, range.to()).expect("it is no shorter")
 }
 
 /// Widens a range by some time before and after, within the readable range.
@@ -124,7 +124,7 @@ fn widened(
 ) -> TimeRange {
     let (from, to) = (range.from().saturating_add(-before), range.to().saturating_add(after));
     let wider = TimeRange::new(from, to).expect("it is no shorter");
-    wider.intersection(readable(question)).expect("it touches what is asked for")
+    wider.intersection(readable(question)).expect("it touches the requested range")
 }
 
 /// Refuses to read the readings of too long a time.

@@ -206,13 +206,13 @@ impl AskedDevices {
     }
 
     /// The metrics from which a device's energy comes. A question about the device alone includes roles that sums omit.
-    fn meter<'a>(&self, device: &'a Device, asked: Option<&MetricName>) -> Option<Meter<'a>> {
+    fn meter<'a>(&self, device: &'a Device, requested: Option<&MetricName>) -> Option<Meter<'a>> {
         let metrics = device.metrics();
-        match (asked, self.is_shared()) {
+        match (requested, self.is_shared()) {
             (None, true) => Meter::of(metrics),
             (None, false) => Meter::of(metrics)?.alone(metrics),
-            (Some(asked), true) => Meter::of_one(metrics, asked),
-            (Some(asked), false) => Meter::only(metrics, asked),
+            (Some(requested), true) => Meter::of_one(metrics, requested),
+            (Some(requested), false) => Meter::only(metrics, requested),
         }
     }
 
@@ -220,9 +220,9 @@ impl AskedDevices {
     pub(crate) fn metered<'a>(
         &self,
         devices: &[&'a Device],
-        asked: Option<&MetricName>,
+        requested: Option<&MetricName>,
     ) -> Vec<(&'a Device, Meter<'a>)> {
-        let metered = |device: &&'a Device| Some((*device, self.meter(device, asked)?));
+        let metered = |device: &&'a Device| Some((*device, self.meter(device, requested)?));
         devices.iter().filter_map(metered).collect()
     }
 }

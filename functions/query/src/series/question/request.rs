@@ -216,10 +216,10 @@ impl SeriesRequest {
 
 /// The requested metrics, if the devices have them. If none is requested, all metrics of the devices.
 pub(crate) fn metric_names(
-    asked: Option<&[MetricName]>,
+    requested: Option<&[MetricName]>,
     devices: &[&Device],
 ) -> Result<Vec<MetricName>, Problem> {
-    let Some(names) = asked else { return Ok(metrics_of(devices.iter().copied())) };
+    let Some(names) = requested else { return Ok(metrics_of(devices.iter().copied())) };
     let is_missing =
         |name: &&MetricName| !devices.iter().any(|device| device.metrics().contains_key(*name));
     let Some(name) = names.iter().find(is_missing) else { return Ok(names.to_vec()) };
