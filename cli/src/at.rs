@@ -231,7 +231,7 @@ impl Place {
     /// The settings to reach the deployed table, if one is named.
     pub(crate) fn deployed(&self) -> anyhow::Result<Option<StoreConfig>> {
         let Some(table) = self.table.clone() else { return Ok(None) };
-        // One may stand before a subcommand and the other behind it, where the parser finds no conflict.
+        // One may stand before a subcommand and the other after it, where the parser finds no conflict.
         ensure!(self.data_dir.is_none(), "--table and --data-dir name two places");
         let service = aws_service("AWS_ENDPOINT_URL_DYNAMODB", None)?;
         let ServiceConfig { region, endpoint, credentials, ca_bundle } = service;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// Calls a function with each item, so many at once, and `done` with each result. Stops at the first error.
+/// Calls `work` with each item, `concurrency` items at once, and `done` with each result. Stops at the first error.
 pub(crate) fn concurrently<T: Sync, R: Send>(
     concurrency: usize,
     all: &[T],

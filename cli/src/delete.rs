@@ -316,7 +316,7 @@ struct ApiDeletion<'a> {
 #[derive(Debug, PartialEq, Eq)]
 enum DeletionState {
     Deletes,
-    /// Nothing is left to delete. After so many seconds, one more request ends the deletion.
+    /// Nothing is left to delete. After this number of seconds, one more request ends the deletion.
     Waits(u64),
     /// Something else has to be deleted before. Nothing is deleted.
     Refused(String),
@@ -364,7 +364,7 @@ impl<'a> ApiDeletion<'a> {
         Ok(())
     }
 
-    /// Ends a deletion that may have waited meanwhile: the next answer tells what is left of the wait.
+    /// Ends a deletion that may have waited meanwhile: the next answer says how long the wait still is.
     fn resume(&mut self, sleep: impl Fn(Duration)) -> anyhow::Result<()> {
         if !matches!(self.state, DeletionState::Waits(_)) {
             return Ok(());

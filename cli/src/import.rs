@@ -150,7 +150,8 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
     of_source::import(args, source, &bar, now)
 }
 
-/// Opens the log of a meter, whose counters end where the meter's own begin.
+/// Opens the log of a meter. The log has amounts, so counters are made that end where the counters of the meter's own
+/// readings begin.
 fn shelly(
     args: &ImportArgs,
     input: InputFile,

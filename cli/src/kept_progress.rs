@@ -110,7 +110,7 @@ impl<T: Default + Serialize + DeserializeOwned> ProgressFile<T> {
         &mut self.state.found
     }
 
-    /// Saves that a device is done up to a time, and all devices before it are done.
+    /// Saves that a device is done up to a time, and that all devices before it are done.
     pub(crate) fn save(&mut self, device: &DeviceId, until: Timestamp) -> anyhow::Result<()> {
         self.state.under_way = Some((device.to_string(), until.as_millis()));
         progress_file::replace(&self.path, &serde_json::to_vec(&self.state)?)

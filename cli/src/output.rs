@@ -1,4 +1,4 @@
-//! The command's output on the terminal. A closed pipe is no error; a full disk is one, at the end.
+//! The command's output on the terminal. A closed pipe is not an error; a full disk is one, at the end.
 
 use std::cell::RefCell;
 use std::fmt::Display;

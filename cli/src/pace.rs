@@ -70,7 +70,7 @@ impl Pace {
         }
     }
 
-    /// Whether an answer has told the table's units, or that the table has no limit.
+    /// Whether an answer has named the table's units, or said that the table has no limit.
     pub(crate) fn is_told(&self) -> bool {
         self.state().is_told
     }

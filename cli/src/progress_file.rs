@@ -94,7 +94,7 @@ impl Drop for HeldProgress {
 pub(crate) fn ensure_file(path: &Path) -> anyhow::Result<()> {
     // A path that cannot be inspected cannot be written either, and that error says more.
     let is_other = fs::symlink_metadata(path).is_ok_and(|found| !found.is_file());
-    ensure!(!is_other, "{} is no regular file, and is not replaced", path.display());
+    ensure!(!is_other, "{} is not a regular file, and is not replaced", path.display());
 
     let is_data = DataDirectory::has_file(path);
     ensure!(!is_data, "{} is of Roomtide's own data, and is not replaced", path.display());
@@ -211,7 +211,7 @@ mod tests {
         assert!(made.success());
         for name in ["directory", "link", "broken", "fifo"] {
             let error = format!("{:#}", check(name).unwrap_err());
-            let expected = format!("{} is no regular file", place(name).display());
+            let expected = format!("{} is not a regular file", place(name).display());
             assert!(error.contains(&expected) && error.contains("--state"), "{error}");
         }
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 10, "nothing is left behind");

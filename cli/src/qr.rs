@@ -8,7 +8,7 @@ use qrcode::{EcLevel, QrCode};
 
 use crate::output::{print, print_as_is};
 
-/// The most bytes that are read, more than any code has: a pipe may have no end.
+/// The largest number of bytes that are read, more than any code has: a pipe may have no end.
 const MAX_READ: u64 = 64 << 10;
 
 /// Draws standard input.

@@ -115,7 +115,7 @@ fn burst(text: &str) -> Result<Burst, String> {
     }
 }
 
-/// Serves until the process is told to stop.
+/// Serves until the process gets a signal to stop.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let data_dir = args.data_dir.unwrap_or_else(|| DATA_DIR.into());
     let directory = (!args.memory).then_some(data_dir);

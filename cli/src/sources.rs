@@ -210,7 +210,7 @@ fn of_file(file: &Path) -> anyhow::Result<Map<String, Value>> {
     match settings_file::json(file)? {
         Value::Object(members) => Ok(members),
         _ => bail!(
-            "{} is no source: expected an object such as {{\"kind\": \"remo\"}}",
+            "{} is not a source: expected an object such as {{\"kind\": \"remo\"}}",
             file.display()
         ),
     }

@@ -226,7 +226,7 @@ fn prefix(text: &str) -> Result<DeviceId, String> {
         return Err(match bare {
             "" => "there is nothing before the colon".to_owned(),
             _ => format!(
-                "the colon behind the prefix is added; write {bare}, for devices such as {bare}:pi"
+                "the colon after the prefix is added; write {bare}, for devices such as {bare}:pi"
             ),
         });
     }

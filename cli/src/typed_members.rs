@@ -19,7 +19,7 @@ pub(crate) fn read(typed: &[String]) -> anyhow::Result<Vec<TypedMember<'_>>> {
     let mut members = Vec::new();
     for text in typed {
         let Some((name, value)) = text.split_once('=') else {
-            bail!("{text:?} is no member; write NAME=VALUE");
+            bail!("{text:?} is not a member; write NAME=VALUE");
         };
         if !names.insert(name) {
             bail!("{name} is written twice");

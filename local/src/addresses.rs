@@ -41,7 +41,7 @@ impl Addresses {
         self.ingest.as_ref().map(|(_, url)| url.clone())
     }
 
-    /// Serves HTTP until told to stop.
+    /// Serves HTTP until it is stopped.
     pub(crate) fn serve(
         self,
         functions: &Functions,

@@ -483,7 +483,7 @@ fn request<T: serde::de::DeserializeOwned>(body: Value) -> anyhow::Result<T> {
     serde_json::from_value(body).context("the engine does not understand the template's table")
 }
 
-/// Serves the engine from a thread and runtime of its own, because its handlers block and would hold up the functions.
+/// Serves the engine from a thread and runtime of its own, because its handlers block and would delay the functions.
 /// One thread is enough: the engine handles one request at a time anyway.
 fn serve(
     operations: Operations,

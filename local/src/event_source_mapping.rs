@@ -27,7 +27,7 @@ pub(crate) struct EventSourceMapping {
     pub(crate) batch_size: usize,
     /// How long records are gathered before an incomplete batch is delivered.
     pub(crate) window: Duration,
-    /// How often a failed batch is retried.
+    /// The number of times that a failed batch is retried.
     pub(crate) retries: u32,
     /// Whether a batch that fails as a whole is tried again in halves.
     pub(crate) bisect: bool,

@@ -137,7 +137,7 @@ pub(crate) struct Functions {
 
 impl Functions {
     /// Starts the functions on a table and does their work of a cold start. If readings are stored at another address,
-    /// the web page is told that address.
+    /// the web page gets this address.
     pub(crate) async fn start(
         store: &DynamoStore,
         options: &Options,

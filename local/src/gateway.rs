@@ -51,7 +51,7 @@ pub(crate) async fn listen(host: IpAddr, port: u16, option: &str) -> anyhow::Res
     })
 }
 
-/// Serves until told to stop, then answers the requests under way.
+/// Serves until it is stopped, then answers the requests under way.
 pub(crate) async fn serve(
     listener: TcpListener,
     gateway: Gateway,

@@ -29,7 +29,7 @@ impl Hint for LocalHint {
 }
 
 impl LocalHint {
-    /// Invokes the function at each hint, until told to stop.
+    /// Invokes the function at each hint, until it is stopped.
     pub(crate) async fn follow(self, alerting: Arc<Alerting>, stop: watch::Receiver<bool>) {
         let warnings = WarningLimiter::new();
         while !is_stopped(&stop) {

@@ -43,7 +43,7 @@ use holding::{HeldReading, Holding};
 const WINDOW: TimeDelta = TimeDelta::days(31);
 /// The time limit for one window.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_mins(1);
-/// The most attempts at a window, each after somebody else has changed its data.
+/// The largest number of attempts at a window, each after somebody else has changed its data.
 const MAX_ATTEMPTS: usize = 5;
 
 /// Stores past readings. Those of past days are stored together with their rollups, bypassing the stream.

@@ -1,7 +1,7 @@
 //! Delivers a queue's messages to one function, as Lambda polls Amazon SQS. Knows no function's rules.
 //!
 //! A message is delivered at least once. After a failure the message is delivered again after a pause, and given up
-//! after as many deliveries as the template allows. A failing message holds up no other.
+//! after as many deliveries as the template allows. A failing message delays no other message.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl RunningQueuePoller {
         tokio::task::spawn_blocking(move || queue.has_due(SystemClock.now())).await?
     }
 
-    /// Waits for the end of a poller that was told to stop. Aborts the poller after `timeout`.
+    /// Waits for the end of a poller that was stopped. Aborts the poller after `timeout`.
     pub(crate) async fn end(mut self, timeout: Duration) -> anyhow::Result<()> {
         match tokio::time::timeout(timeout, &mut self.task).await {
             Ok(ended) => {
@@ -78,7 +78,7 @@ impl RunningQueuePoller {
 }
 
 impl QueuePoller {
-    /// Polls until told to stop; an invocation under way still ends.
+    /// Polls until it is stopped; an invocation under way still ends.
     pub(crate) fn spawn(self, stop: watch::Receiver<bool>) -> RunningQueuePoller {
         let queue = Arc::clone(&self.queue);
         RunningQueuePoller { queue, task: tokio::spawn(self.poll(stop)) }

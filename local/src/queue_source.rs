@@ -20,7 +20,7 @@ pub(crate) struct QueueSource {
     pub(crate) batch_size: usize,
     /// The maximum pause before a failed message is delivered again.
     pub(crate) visibility_timeout: Duration,
-    /// How often a message is delivered before it is given up.
+    /// The number of times that a message is delivered before it is given up.
     pub(crate) max_receives: u32,
 }
 

@@ -16,7 +16,7 @@ use crate::warning::warn;
 /// not.
 const MAX_SLEEP: Duration = Duration::from_secs(60);
 
-/// Invokes `function` until told to stop, and signals `first` after the first invocation.
+/// Invokes `function` until it is stopped, and signals `first` after the first invocation.
 ///
 /// The schedule is due at the start of the system, because it may have been due while the system was off. All times
 /// that were missed while the laptop slept become one invocation. A failed invocation is repeated only when the

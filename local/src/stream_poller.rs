@@ -1,7 +1,7 @@
 //! Delivers the table's stream to one function, as an event source mapping does. Knows no function's rules.
 //!
-//! Each mapping has a poller and a position of its own, so a failing function holds up no other. Batches are delivered
-//! at least once, one at a time, in the order of the stream. See [`Stream`] for why a kill loses nothing.
+//! Each mapping has a poller and a position of its own, so a failing function delays no other function. Batches are
+//! delivered at least once, one at a time, in the order of the stream. See [`Stream`] for why a kill loses nothing.
 
 mod delivery;
 
@@ -62,14 +62,15 @@ impl RunningPoller {
         *self.position.borrow()
     }
 
-    /// Waits until the poller has passed the record of this number. The poller then gathers no further records first.
+    /// Waits until the poller has passed the record of this number. Until then the poller does not wait to gather
+    /// further records.
     pub(crate) async fn reach(&self, number: i64) -> anyhow::Result<()> {
         self.wanted.send_modify(|wanted| *wanted = number.max(*wanted));
         let reached = self.position.clone().wait_for(|position| *position >= number).await.is_ok();
         if reached { Ok(()) } else { Err(anyhow!("{} no longer polls the stream", self.name)) }
     }
 
-    /// Waits for the end of a poller that was told to stop. Aborts the poller after `timeout`.
+    /// Waits for the end of a poller that was stopped. Aborts the poller after `timeout`.
     pub(crate) async fn end(mut self, timeout: Duration) -> anyhow::Result<()> {
         match tokio::time::timeout(timeout, &mut self.task).await {
             Ok(ended) => ended.with_context(|| format!("the poller {} panicked", self.name)),
@@ -82,7 +83,7 @@ impl RunningPoller {
 }
 
 impl StreamPoller {
-    /// Polls from `position` until told to stop; an invocation under way still ends.
+    /// Polls from `position` until it is stopped; an invocation under way still ends.
     pub(crate) fn spawn(self, position: i64, stop: watch::Receiver<bool>) -> RunningPoller {
         let name = self.mapping.name.clone();
         let (sender, receiver) = watch::channel(position);
@@ -143,7 +144,7 @@ impl StreamPoller {
         tokio::task::spawn_blocking(move || stream.advance(&consumer, position)).await?
     }
 
-    /// Delivers records batch by batch. Returns the number of the last record, or `None` when told to stop.
+    /// Delivers records batch by batch. Returns the number of the last record, or `None` when the poller is stopped.
     async fn deliver(&self, records: Vec<Record>, stop: &mut watch::Receiver<bool>) -> Option<i64> {
         let last = records.last().map(|record| record.number);
         let events = records.into_iter().map(|record| record.event);

@@ -27,7 +27,7 @@ struct Written {
     left_out: usize,
 }
 
-/// The most messages that are remembered. When there are more, all are forgotten, so each is written again.
+/// The largest number of messages that are remembered. With more, all are forgotten, so each is written again.
 const MAX_MESSAGES: usize = 100;
 
 impl WarningLimiter {

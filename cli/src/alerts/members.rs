@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn what_is_no_member_is_refused() {
         for (member, why) in [
-            ("above", "\"above\" is no member; write NAME=VALUE"),
+            ("above", "\"above\" is not a member; write NAME=VALUE"),
             ("on=yes", "on is \"yes\"; expected true or false"),
             ("token=@/no/such/file", "token: cannot read /no/such/file"),
         ] {

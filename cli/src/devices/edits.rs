@@ -14,7 +14,7 @@ use history::refusals::Refusal;
 
 /// The column that names the device.
 const DEVICE: &str = "device_id";
-/// The most bytes of a file. A device or a pipe may have no end.
+/// The largest size of a file in bytes. A device or a pipe may have no end.
 const MAX_LENGTH: u64 = 64 << 20;
 /// The cell that removes a value.
 const REMOVED: &str = "null";
@@ -56,7 +56,7 @@ pub(super) fn read(file: impl Read) -> anyhow::Result<(Vec<DeviceEdit>, Vec<Refu
     let (mut edits, mut wrong) = (Vec::new(), Vec::new());
     let mut lines = HashMap::new();
     for record in reader.records() {
-        let record = record.context("the file is no CSV")?;
+        let record = record.context("the file is not CSV")?;
         let line = record.position().map_or(0, |position| line_of(position, &bytes));
         match edit(&columns, &record, line) {
             Err(reasons) => {
@@ -196,7 +196,7 @@ fn value(column: &Column, cell: &str) -> Result<Value, String> {
             let tags = list(cell)?.unwrap_or_else(|| vec![cell.into()]);
             let label = |tag: &Value| match tag {
                 Value::String(tag) => tag.parse::<Label>().map_err(|why| text(&why)),
-                other => Err(format!("{other} is no text")),
+                other => Err(format!("{other} is not a text")),
             };
             let labels = tags.iter().map(label).collect::<Result<Vec<_>, _>>()?;
             Tags::try_from(labels).map_err(|why| text(&why))?;
@@ -227,7 +227,7 @@ fn attribute_value(value: &Value) -> Result<AttributeValue, String> {
             let number = Decimal::parse(&number.to_string());
             number.map(AttributeValue::Number).map_err(|why| why.to_string())
         }
-        other => Err(format!("{other} is no text and no number")),
+        other => Err(format!("{other} is neither a text nor a number")),
     }
 }
 
@@ -237,7 +237,7 @@ fn list(cell: &str) -> Result<Option<Vec<Value>>, String> {
         return Ok(None);
     }
     let elements = serde_json::from_str(cell);
-    elements.map(Some).map_err(|_| format!("{:?} is no JSON array", excerpt(cell)))
+    elements.map(Some).map_err(|_| format!("{:?} is not a JSON array", excerpt(cell)))
 }
 
 #[cfg(test)]
@@ -301,11 +301,11 @@ mod tests {
                 "line 2: column device_id: contains ' '; only letters, digits and - _ . : are allowed",
                 "line 3: column name: contains a control character",
                 "line 3: column room: contains ' '; only letters, digits and - _ . : are allowed",
-                "line 3: column tags: 1 is no text",
-                "line 3: column model: \"[\" is no JSON array",
+                "line 3: column tags: 1 is not a text",
+                "line 3: column model: \"[\" is not a JSON array",
                 "line 3: column in_room_means: \"no\" is neither true nor false",
                 "line 5: the device b stands in line 4 already",
-                "line 6: column model: [1] is no text and no number",
+                "line 6: column model: [1] is neither a text nor a number",
                 "line 7: column model: has no value; null removes it",
                 "line 8: column model: has the value \"1\" twice",
             ]

@@ -228,7 +228,7 @@ mod tests {
             let error = create(&place(name)).err().unwrap().to_string();
             assert_eq!(
                 error,
-                format!("{} is no regular file, and is not replaced", place(name).display())
+                format!("{} is not a regular file, and is not replaced", place(name).display())
             );
         }
         assert!(fs::symlink_metadata(place("link.csv")).unwrap().is_symlink());

@@ -11,10 +11,10 @@ use super::parquet::{ParquetFile, Rows};
 use super::row::Row;
 use crate::output::counted;
 
-/// A number with at most so many digits survives the conversion to DOUBLE.
+/// The largest number of digits with which every number survives the conversion to DOUBLE.
 const SAFE_DIGITS: usize = 15;
 
-/// A file that is being written.
+/// A Parquet file with one row for each value, while it is written.
 pub(super) struct LongForm {
     rows: Rows,
     file: ParquetFile<Bytes>,

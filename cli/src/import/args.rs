@@ -185,7 +185,7 @@ impl ImportArgs {
         }
     }
 
-    /// Returns the file of the map of series. For CSV, --map is no file.
+    /// Returns the file of the map of series. For CSV, --map is not a file.
     pub(super) fn map_file(&self) -> Option<&Path> {
         self.csv.map.first().filter(|map| !map.contains('=')).map(Path::new)
     }

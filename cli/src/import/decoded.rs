@@ -1,4 +1,5 @@
-//! What of a source is sent together, decoded into readings by the code of the function ingest. Sends nothing.
+//! Puts the lines of a device and millisecond together, decoded into readings by the code of the function ingest. Sends
+//! nothing.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Waits until the imported readings are rolled up. Sends no reading.
 //!
-//! The server tells the instant up to which all late changes are folded, and the time of its clock. The wait is over
-//! when that instant reaches the clock's time at the end of the import.
+//! The server says up to which instant all late changes are folded, and the time of its clock. The wait is over when
+//! that instant reaches the clock's time at the end of the import.
 
 use std::thread;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::client::Client;
 
-/// The path that tells how far rollups are.
+/// The path of the answer that says how far rollups are.
 const PATH: &str = "/health?details=1";
 /// The first pause between requests; each further pause is twice as long, up to a maximum. Without progress for a
 /// longer time, the wait is given up.

@@ -245,7 +245,7 @@ impl ImportState {
 
         let mut lines = read_lines(&path)?.into_iter();
         let Some(StateLine::Import(import)) = lines.next() else {
-            bail!("{} is no report of an import, nor its progress", path.display());
+            bail!("{} is neither the report of an import nor its progress", path.display());
         };
         let mut state = Self { path: Some(path), lock: Some(lock), ..Self::begun(import) };
         lines.for_each(|line| state.apply(line));

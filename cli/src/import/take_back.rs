@@ -45,7 +45,7 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
             delete::confirm(&question, "yes", || Ok(()))?;
         }
 
-        // Before anything is deleted, so that the same import does not continue behind lines that are deleted.
+        // Before anything is deleted, so that the same import does not continue after lines that are deleted.
         state.note_take_back(None)?;
         Brought::of(&state).take_back(client).with_context(|| {
             format!("not all is taken back; the same command continues, and --url names another address than {url}")
@@ -184,7 +184,10 @@ mod tests {
         let path = directory.path().join("a.csv");
         std::fs::write(&path, "timestamp,t\n").unwrap();
         let error = ImportState::open_file(&path).unwrap_err().to_string();
-        assert!(error.ends_with("a.csv is no report of an import, nor its progress"), "{error}");
+        assert!(
+            error.ends_with("a.csv is neither the report of an import nor its progress"),
+            "{error}"
+        );
     }
 
     #[test]

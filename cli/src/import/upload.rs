@@ -26,7 +26,7 @@ use history::refusals::Refusals;
 pub(super) const REQUESTS: usize = 4;
 /// The number of requests under way at once.
 const UPLOAD_CONCURRENCY: usize = 4;
-/// The number of readings in the first request, whose answer tells the table's capacity.
+/// The number of readings in the first request, whose answer names the table's capacity.
 pub(super) const FIRST_BATCH: usize = 25;
 /// The share of the table's capacity units that an import uses, including its rollups.
 pub(super) const SHARE: f64 = HALF;
@@ -309,6 +309,8 @@ fn send<'a>(
 ) -> anyhow::Result<Vec<Refused<'a>>> {
     let path = options.path();
     let mut refusals = Vec::new();
+
+    // The answer to a small first request names the capacity of the table, which limits the size of the others.
     let first = if sender.pace.is_told() { 0 } else { FIRST_BATCH.min(readings.len()) };
     let (first, others) = readings.split_at(first);
     for batch in round::batches(first, options.batch) {
@@ -317,8 +319,8 @@ fn send<'a>(
 
     let size = sender.pace.units_within(SECONDS_A_BATCH).map_or(options.batch, |units| {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is small")]
-        let bearable = units as usize;
-        bearable.min(options.batch)
+        let units = units as usize;
+        units.min(options.batch)
     });
     let outcome = concurrently(
         UPLOAD_CONCURRENCY,

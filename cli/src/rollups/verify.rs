@@ -129,7 +129,7 @@ pub(super) async fn run(
     Ok(code)
 }
 
-/// Compares suspects again after a while, because they may have been behind a change. Returns the texts of the
+/// Compares suspects again after a while, because they may have lacked a late change. Returns the texts of the
 /// differences, and the number of rollups with older settings that the rollup function will soon fold again.
 async fn look_again<S: Table>(
     walk: &mut Walk<'_, S>,
@@ -144,7 +144,7 @@ async fn look_again<S: Table>(
     }
     let (rollups, seconds) = (counted(suspects.len() as u64, "rollup"), wait.as_secs());
     print(format_args!(
-        "{rollups} may be behind a change; looking again in {seconds} s (--again-after)"
+        "{rollups} may lack a late change; looking again in {seconds} s (--again-after)"
     ));
     tokio::time::sleep(wait).await;
 

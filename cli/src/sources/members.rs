@@ -63,7 +63,7 @@ pub(super) fn over(
             secrets.insert(name.to_owned(), typed_members::secret(name, file)?.into());
         } else if let Some(device) = name.strip_prefix("room.") {
             let rooms = source.entry("rooms").or_insert_with(|| json!({}));
-            let rooms = rooms.as_object_mut().context("rooms is no object")?;
+            let rooms = rooms.as_object_mut().context("rooms is not an object")?;
             let mut entry =
                 rooms.get(device).and_then(Value::as_object).cloned().unwrap_or_default();
             entry.insert("room".to_owned(), value.into());
@@ -92,7 +92,7 @@ fn set(members: &mut Map<String, Value>, name: &str, value: Option<Value>) {
 fn typed_value(name: &str, value: &str) -> anyhow::Result<Option<Value>> {
     let is_json = matches!(value, "true" | "false") || value.starts_with(['{', '[']);
     if is_json {
-        let value = serde_json::from_str(value).with_context(|| format!("{name} is no JSON"))?;
+        let value = serde_json::from_str(value).with_context(|| format!("{name} is not JSON"))?;
         return Ok(Some(value));
     }
     Ok((!value.is_empty()).then(|| value.into()))
@@ -147,9 +147,9 @@ mod tests {
     #[test]
     fn what_is_no_member_is_refused() {
         for (member, why) in [
-            ("room", "\"room\" is no member; write NAME=VALUE"),
-            ("rooms={a}", "rooms is no JSON: key must be a string"),
-            ("room.a1=living", "rooms is no object"),
+            ("room", "\"room\" is not a member; write NAME=VALUE"),
+            ("rooms={a}", "rooms is not JSON: key must be a string"),
+            ("room.a1=living", "rooms is not an object"),
             ("token=@/no/such/file", "token: cannot read /no/such/file"),
             (r#"secrets={"token": "geheim"}"#, "secrets is typed as NAME=@FILE for each of them"),
         ] {

@@ -1,6 +1,7 @@
 //! Sends the messages of alerts, each minute and at hints that messages wait; judges rules. Takes in no reading.
 //!
-//! Sending needs only the table and the receivers, so it comes first: a judgement that fails holds no message up.
+//! Messages are sent first, because that needs only the table and the receivers: a judgement that fails delays no
+//! message.
 
 mod carrier;
 mod event;
@@ -39,9 +40,9 @@ use storm::BegunStorms;
 use table::{BoundedMemory, Recheck, Remembered, StoredAlertState, ToldKey, WaitingMessage};
 use task::KeptPlace;
 
-/// How long it is remembered that a message was delivered, if the table could not delete it.
+/// How long a delivered message is remembered that the table could not delete.
 const UNDELETED_AGE: TimeDelta = TimeDelta::days(1);
-/// The most delivered messages that are remembered. With more, all are forgotten and sent once more.
+/// The largest number of delivered messages that are remembered. With more, all are forgotten and sent once more.
 const MAX_UNDELETED: usize = 10_000;
 
 /// The function.
@@ -59,7 +60,7 @@ pub struct Alerting<S, C> {
     heartbeat: Remembered<()>,
     due: KeptPlace<StoredAlertState>,
     rechecks: KeptPlace<Recheck>,
-    /// The request that removes a recheck or notes its last judged device.
+    /// Limits the request that removes a recheck or notes its last judged device.
     recheck_note_throttle: RequestThrottle,
     waiting_places: KeptPlace<WaitingMessage>,
     begun_storms: BegunStorms,

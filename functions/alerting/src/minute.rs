@@ -101,7 +101,7 @@ impl Minute {
     }
 }
 
-/// The time that is left, less the least shares of the parts that follow.
+/// The time that is left without the least shares of the parts that follow.
 fn leaving_shares(following: u32, invocation: &Invocation) -> Invocation {
     let time = invocation.remaining();
     let share = LEAST_SHARE.min(time / (following + 1));
@@ -121,7 +121,7 @@ fn why(failure: &SeriesError) -> String {
 
 impl<S: Store, C: Clock> Alerting<S, C> {
     /// Judges what time has changed. Silence is judged only after it was noted that the system runs. Without this note,
-    /// the system may have stood still a moment ago, and the device would count as silent for this time.
+    /// the system may have stood still a moment ago, and devices would count as silent for that time.
     pub(crate) async fn judge_minute(
         &self,
         session: Session<'_, S>,
@@ -155,10 +155,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         minute.report.append(Box::pin(session.judge_due(rules, &due)).await);
     }
 
-    /// Judges devices and rules again by their rechecks. One that fails or panics stays, and ends no other.
+    /// Judges devices and rules again by their rechecks. A recheck that fails or panics stays, and the others are still
+    /// done.
     async fn recheck(&self, rules: &Rules, minute: &mut Minute, session: &JudgingSession<'_, S>) {
         let mut rechecks = self.read(&self.rechecks, minute, session).await;
-        // In a fixed order, rechecks that the table throttles would always hold up the same others.
+        // In a fixed order, rechecks that the table throttles would always delay the same rechecks.
         fastrand::shuffle(&mut rechecks);
         for recheck in rechecks {
             if !session.has_time() {
@@ -199,7 +200,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 
     /// Judges a device or a rule again by its recheck. If nothing is left, removes the recheck. Otherwise the recheck
-    /// of a rule notes its last judged device. If the table throttles such a write, later rechecks are not written.
+    /// of a rule notes its last judged device. If the table throttles this write, the writes for later rechecks are not
+    /// tried.
     async fn recheck_one(
         &self,
         recheck: &Recheck,

@@ -8,7 +8,8 @@ use table::WaitingMessage;
 
 use crate::names::RegisteredNames;
 
-/// The most bytes of a link's fragment. A message of Discord has at most 2,000 characters, and its text needs the rest.
+/// The largest length of a link's fragment in bytes. A message of Discord has at most 2,000 characters, and its text
+/// needs the rest.
 const MAX_FRAGMENT: usize = 1_000;
 
 /// The parts that all messages of the system share.

@@ -73,7 +73,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         sent.error = failure;
 
         leave(&mut waiting, |message| message.is_leased(now));
-        // A postponed message holds up no later one: when its time comes, it is sent only if it is still true.
+        // A postponed message delays no later message: when its time comes, it is sent only if it is still true.
         waiting.retain(|message| message.is_free(now));
         Waiting { free: waiting, delivered, count }
     }

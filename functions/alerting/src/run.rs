@@ -28,10 +28,10 @@ const RESERVE: Duration = Duration::from_secs(20);
 
 /// The pause between two requests to the heartbeat address.
 const HEARTBEAT: TimeDelta = TimeDelta::minutes(5);
-/// A heartbeat may be so early, because the schedule is exact to a second or so only.
+/// How early a heartbeat may be: the schedule is exact only to about a second.
 const EARLY: TimeDelta = TimeDelta::seconds(20);
 
-/// The greatest age of the rules by which messages are sent. A rule that was deleted or paused after that still sends.
+/// The greatest age of the rules by which messages are sent. A rule that was deleted or paused since then still sends.
 const MAX_RULES_AGE: TimeDelta = TimeDelta::minutes(15);
 
 /// What a minute has done.
@@ -94,7 +94,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             return Err(first);
         }
 
-        // Nobody is to believe that alerts are judged while they are not.
+        // Without judgements no heartbeat is sent: nobody should believe that alerts are judged.
         if is_minute && is_judged {
             self.beat(session, log).await;
         }
@@ -149,7 +149,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         MinuteDone { sent, is_judged }
     }
 
-    /// Sends waiting messages, and notes the results within `time`. A channel that fails holds up no other.
+    /// Sends waiting messages, and notes the results within `time`. A channel that fails delays no other channel.
     async fn send(&self, session: Session<'_, S>, rules: &Rules, time: Duration) -> AllSent {
         // A request begins only if its answer can still be awaited and noted.
         let noting = session.invocation.shortened_to(time);

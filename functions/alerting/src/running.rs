@@ -14,7 +14,7 @@ use crate::ports::Store;
 const EVERY: TimeDelta = TimeDelta::minutes(5);
 /// How long pauses are kept: longer than the week from which silence limits are learned.
 const KEPT: TimeDelta = TimeDelta::days(8);
-/// The most pauses that are kept. The oldest are dropped.
+/// The largest number of pauses that are kept. The oldest are dropped.
 const MAX_PAUSES: usize = 200;
 
 impl<S: Store, C: Clock> Alerting<S, C> {

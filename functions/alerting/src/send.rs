@@ -1,7 +1,8 @@
-//! Sends waiting messages, each channel by itself, so that a failing channel holds up no other. Judges nothing.
+//! Sends waiting messages, each channel by itself, so that a failing channel delays no other channel. Judges nothing.
 //!
-//! A process leases a message, so that no other sends it; sends it; and deletes it or gives it back. After a crash,
-//! another process sends it again when the lease has ended, marked as a repeat. So it is sent at least once.
+//! A process leases a message, so that no other process sends it. Then it sends the message, and deletes it or gives it
+//! back. After a crash, another process sends the message again when the lease has ended, marked as a repeat. So each
+//! message is sent at least once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -40,7 +41,7 @@ const ENOUGH: Duration = Duration::from_secs(5);
 /// The longest time from a lease to its request. A request that begins much later could end after the lease, when
 /// another process sends the same messages.
 const MAX_PREPARING: Duration = Duration::from_secs(10);
-/// The most messages that are leased, deleted or given back at once.
+/// The largest number of messages that are leased, deleted or given back at once.
 const CONCURRENCY: usize = 50;
 
 /// Messages that only this invocation may send.
@@ -123,7 +124,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         match self.deliver(session, secret, &leased, &storms, round).await {
             Ok(()) => {
                 sent.messages = leased.messages.len();
-                // A repeat has the messages of an earlier attempt: it does not say whether a part of a storm is left.
+                // A repeat has only the messages of an earlier attempt, so it does not show whether a part of a storm
+                // is left.
                 if leased.repeated.is_empty() {
                     let done = chosen.drop.iter().chain(&leased.messages).chain(&leased.of_others);
                     let done: Vec<_> = done.collect();
@@ -264,10 +266,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let mut of_states: Vec<_> = of_states.into_values().collect();
         of_states.sort_by_key(|messages| messages[0].told.key());
 
-        let asked =
+        let leasing =
             of_states.into_iter().map(|messages| self.lease_in_order(session, messages, until));
-        let asked: Vec<_> = asked.collect();
-        let parts: Vec<Leased> = stream::iter(asked).buffered(CONCURRENCY).collect().await;
+        let leasing: Vec<_> = leasing.collect();
+        let parts: Vec<Leased> = stream::iter(leasing).buffered(CONCURRENCY).collect().await;
 
         let mut leased = Leased::default();
         for part in parts {
@@ -321,7 +323,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let stored = session.channel_secret(&channel.id).await?;
         Ok(match stored.map(|stored| stored.secret()) {
             Some(Ok(secret)) => Ok(secret),
-            Some(Err(_)) => Err(NotCarried::lasting("what is stored as its secret cannot be read")),
+            Some(Err(_)) => Err(NotCarried::lasting("its stored secret cannot be read")),
             None => Err(NotCarried::lasting("it has no secret")),
         })
     }
@@ -336,8 +338,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         round: &Round<'_, S>,
     ) -> Result<(), NotCarried> {
         let secret = secret?;
-        // A message whose text cannot be made fails as if its receiver refused it, and ends no other part of the
-        // minute.
+        // A message whose text cannot be made counts as refused by its receiver, and the minute goes on.
         let composing = Box::pin(self.compose(session, &secret, leased, storms, round));
         let outgoing = catching(composing).await;
         let outgoing = outgoing.map_err(|panic| NotCarried::lasting(&panic.to_string()))?;
@@ -376,8 +377,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         deleted.and(ended)
     }
 
-    /// Deletes messages that were delivered. If one is gone already, that does no harm. If a deletion fails, the next
-    /// round deletes them all, so a throttled one takes only a quarter of this round's time.
+    /// Deletes messages that were delivered. A message that is gone already does no harm. If a deletion fails, the next
+    /// round deletes all of them, so a throttled deletion takes only a quarter of this round's time.
     async fn delete_delivered(
         &self,
         session: Session<'_, S>,
@@ -424,7 +425,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let in_an_hour = now.saturating_add(MAX_PAUSE);
         let next_of = |message: &WaitingMessage| {
             let first = first_attempt(message, channel, now);
-            // Out of attempts: the hour is no retry. `waiting::due` holds the message until a newer one goes with it.
+            // Without further attempts, the hour is not a retry time: `waiting::due` holds the message until a newer
+            // message is sent.
             next_attempt(first, message.attempts, now, failure.retry_after).unwrap_or(in_an_hour)
         };
         let first_retry = leased.iter().map(next_of).min().unwrap_or(in_an_hour);
@@ -433,7 +435,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let part = session.invocation.with_quarter_patience();
         let giving_back = session.within(&part);
         let postponed = leased.iter().map(|message| {
-            // If the receiver refused this attempt, an earlier one may still have arrived.
+            // Even if the receiver refused this attempt, an earlier attempt may have arrived.
             let may_have_arrived = failure.may_have_arrived || repeated.contains(&message.key());
             // Messages that may have arrived are sent again together.
             let next = if may_have_arrived { first_retry } else { next_of(message) };

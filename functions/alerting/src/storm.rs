@@ -16,14 +16,14 @@ use table::{
 use crate::sent::Sent;
 use crate::waiting::{MAX_READ, is_test};
 
-/// The most devices of a rule that get messages of their own within [`WINDOW`].
+/// The largest number of a rule's devices that get messages of their own within [`WINDOW`].
 pub(crate) const MAX_SINGLE: usize = 20;
 /// The time in which devices are counted.
 pub(crate) const WINDOW: TimeDelta = TimeDelta::minutes(10);
 /// The number of messages that one query reads.
 const PAGE: usize = 200;
-/// How many recent messages are read at most: twice as many as waiting messages, which are among them and do not count
-/// as sent.
+/// The largest number of recent messages that are read. It is twice the number of waiting messages that are read,
+/// because waiting messages are recent too and do not count as sent.
 const MAX_RECENT: usize = 2 * MAX_READ;
 
 /// The rules with a storm.
@@ -48,7 +48,7 @@ pub(crate) struct RecentMessages {
 /// For a channel and a rule, the device count of a storm that was sent in part; `None` once all of it is sent.
 pub(crate) type BegunStorms = BoundedMemory<(ChannelId, RuleId), Option<usize>>;
 
-/// The most storms that are remembered. Beyond, all are forgotten.
+/// The largest number of storms that are remembered. With more, all are forgotten.
 const MAX_BEGUN: usize = 10_000;
 
 /// A memory without storms.

@@ -1,8 +1,8 @@
 //! Reads tasks for judging and sending: due states, rechecks, waiting messages. Judges and sends nothing.
 //!
-//! If the time or the read units do not suffice, the next call goes on where this one ended. Otherwise each call would
-//! see only the first of many items. Tasks that belong together are returned together: those that were read are kept
-//! until the rest is read.
+//! If the time or the read units do not suffice, the next call goes on where this call ended. Otherwise each call would
+//! see only the first of many items. Tasks that belong together are returned together: the tasks that were read are
+//! kept until the rest is read.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -24,19 +24,19 @@ const STATES: usize = 1_000;
 const RECHECKS: usize = 100;
 /// The number of messages that are read at once.
 const MESSAGES: usize = 100;
-/// How long it is kept where reading ended, so that the next minute goes on there. Later, another process may have read
-/// the rest.
+/// How long the place where reading ended is kept, so that the next minute goes on there. Later, another process may
+/// have read the rest.
 const MAX_KEPT: TimeDelta = TimeDelta::minutes(2);
-/// The most owners of tasks for which it is kept where reading ended. With more, all are forgotten.
+/// The largest number of owners for whom the place where reading ended is kept. With more, all are forgotten.
 const MAX_OWNERS: usize = 10_000;
-/// The most tasks of a kind that a minute reads.
+/// The largest number of tasks of a kind that a minute reads.
 const MAX_TASKS: usize = 10_000;
 
 /// A task for judging or sending.
 pub(crate) trait Task: Sized + Clone + Debug + Send {
     /// The name of this kind of tasks in the log.
     const NAME: &'static str;
-    /// The most tasks that are read at once.
+    /// The largest number of tasks that are read at once.
     const MAX: usize;
     /// The owner of tasks, which are read for each owner by itself.
     type Owner: Eq + Hash + Clone + Debug + Send + Sync;
@@ -141,7 +141,7 @@ impl Task for WaitingMessage {
     }
 }
 
-/// For each owner of tasks, where the next call goes on reading.
+/// For each owner of tasks, the place where the next call goes on reading.
 #[derive(Debug)]
 pub(crate) struct KeptPlace<T: Task>(BoundedMemory<T::Owner, Option<KeptPart<T>>>);
 

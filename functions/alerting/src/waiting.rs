@@ -10,11 +10,11 @@ use table::{
     AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, ToldKey, WaitingMessage,
 };
 
-/// The most messages of a channel that are read at once. They are more than are sent, because some are held back by
-/// quiet hours or storms. To postpone each of these would cost a write, and would not save its read.
+/// The largest number of a channel's messages that are read at once. It is larger than the number that is sent, because
+/// quiet hours and storms hold some back. To postpone each of these would cost a write, and would not save its read.
 pub(crate) const MAX_READ: usize = 5_000;
 
-/// The most messages of a channel that one invocation sends or drops: as many as alerts may fire.
+/// The largest number of a channel's messages that one invocation sends or drops: as many as alerts may fire.
 pub(crate) const MAX_MESSAGES: usize = 1_000;
 /// The number of attempts that repeat an unanswered message unchanged. They take ten minutes.
 const MAX_SAME: u32 = 6;
@@ -69,10 +69,11 @@ pub(crate) fn take_ended(
 /// Takes out the messages to send again: those of the oldest lease that has ended because its sender died or got no
 /// answer. The receiver recognizes a repeat by the id of the request, which depends only on its messages.
 ///
-/// Messages that were tried for ten minutes are no news and stay. A message that follows an older one of the same state
-/// also stays, unless both were sent together.
+/// Messages that were tried for ten minutes are not news and stay. A message that follows an older one of the same
+/// state also stays, unless both were sent together.
 pub(crate) fn take_repeated(messages: &mut Vec<WaitingMessage>) -> Vec<WaitingMessage> {
-    // Of each state, the lease of its first message. Later messages go with it only if their lease is the same.
+    // For each state, the lease of its first message. Later messages of the state go along only if they have the same
+    // lease.
     let mut lease_of_first = BTreeMap::new();
     let mut candidates = BTreeSet::new();
     for message in &*messages {
@@ -102,8 +103,8 @@ pub(crate) fn leave(messages: &mut Vec<WaitingMessage>, waits: impl Fn(&WaitingM
 }
 
 /// Leaves messages that were tried for ten minutes to a later round, if others are due. So a message that its receiver
-/// never takes, for example because of its length, holds up no new messages. After two minutes all go together, so the
-/// wait is limited. Returns whether messages are left.
+/// never takes, for example because of its length, delays no new messages. After two minutes all are sent together.
+/// Returns whether messages are left.
 pub(crate) fn put_off_stubborn(due: &mut Vec<WaitingMessage>, now: Timestamp) -> bool {
     let is_stubborn = |message: &&WaitingMessage| {
         message.attempts > MAX_SAME && now.since(message.next) < MAX_PUT_OFF
@@ -118,8 +119,8 @@ pub(crate) fn put_off_stubborn(due: &mut Vec<WaitingMessage>, now: Timestamp) ->
     is_left
 }
 
-/// The most messages of a request. After ten minutes of attempts, each further attempt halves the number, down to an
-/// eighth. A webhook's body is then 50 KB, which any receiver takes.
+/// The largest number of messages of a request. After ten minutes of attempts, each further attempt halves the number,
+/// down to an eighth. A webhook's body is then 50 KB, which any receiver takes.
 pub(crate) fn most_at_once(due: &[WaitingMessage]) -> usize {
     let attempts = due.iter().map(|message| message.attempts).max().unwrap_or_default();
     MAX_MESSAGES >> attempts.saturating_sub(MAX_SAME).min(3)
@@ -160,7 +161,7 @@ pub(crate) fn due(
 ) -> Vec<WaitingMessage> {
     let is_quiet = channel.quiet_hours.is_some_and(|hours| hours.contain(now, rules.zone()));
     let latest = now.saturating_add(MAX_PAUSE);
-    // A failure whose time is ahead of the clock holds nothing back.
+    // A failure with a time ahead of the clock was noted by a wrong clock, and holds nothing back.
     let is_blocked = channel.failing.is_some_and(|failing| {
         failing.since <= now && failing.next > now && failing.next <= latest
     });
@@ -220,7 +221,7 @@ pub(crate) fn newest_or_all(
     }
 
     for (key, mut messages) in by_alert {
-        // Without the state, nobody knows whether the messages are still true.
+        // Without the state it is not known whether the messages are still true.
         if damaged.contains(&key) {
             chosen.send.append(&mut messages);
             continue;
@@ -299,8 +300,8 @@ fn has_waited(message: &WaitingMessage, now: Timestamp) -> bool {
     message.next > message.told.at || now.since(message.told.at) > NEWS
 }
 
-/// Whether a message that may have arrived was overtaken: newer messages of the subject were sent meanwhile, and it is
-/// no longer true. Sent now, it would be the receiver's last message, and wrong.
+/// Whether a message that may have arrived was overtaken: newer messages of the subject were sent meanwhile, and the
+/// message is no longer true. Sent now, it would be the last message that the receiver gets, and wrong.
 fn is_overtaken(newest_due: &WaitingMessage, state: Option<&AlertState>) -> bool {
     let is_followed = match state {
         Some(AlertState::Episodes(state)) => state.number > newest_due.told.message.number,

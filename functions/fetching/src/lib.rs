@@ -33,7 +33,7 @@ pub use event::{Event, SourceTest};
 
 pub use reply::TestReply;
 
-/// The most requests that are under way at once.
+/// The largest number of requests that are under way at once.
 const MAX_AT_ONCE: usize = 16;
 
 table::store! {

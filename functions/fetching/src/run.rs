@@ -145,11 +145,11 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         report: &mut RunReport,
     ) {
         for some in questions.chunks(AT_ONCE) {
-            let asked = some.iter().map(|question| Box::pin(self.ask(errand, question)));
-            let asked = join_all(asked).await;
+            let requests = some.iter().map(|question| Box::pin(self.ask(errand, question)));
+            let answers = join_all(requests).await;
 
-            run.requests += asked.len();
-            for (question, answered) in some.iter().zip(asked) {
+            run.requests += answers.len();
+            for (question, answered) in some.iter().zip(answers) {
                 run.accepted += answered.delivered.accepted;
                 note_round(question, &answered, errand.status, report);
                 note_answer(answered, report);

@@ -120,7 +120,8 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         Ok(())
     }
 
-    /// Makes one request, and lets ingest read the answer. Returns the list of devices, if the question was for it.
+    /// Makes one request, and lets ingest read the answer. If the request was for the list of devices, returns this
+    /// list.
     async fn try_one(
         &self,
         errand: &Errand<'_>,

@@ -70,7 +70,7 @@ pub(crate) fn attach_about(
             && reading.named_room.as_ref().is_none_or(|room| found.has_room(room))
     };
 
-    // Quick path: the readings of a device follow one another, and most of them have no facts.
+    // Most readings have no facts, and the readings of a device follow one another. Such a reading needs no look-up.
     let mut last_known: Option<&Reading> = None;
     for reading in request.readings_mut() {
         let is_like_last =
@@ -93,10 +93,10 @@ pub(crate) fn attach_about(
     }
 }
 
-/// The registry as it will be once the readings handled so far are applied.
+/// The registry as it will be when the readings that were handled so far are applied.
 struct SaidSoFar<'a> {
     found: &'a FoundDevices,
-    /// Devices that change, as they are after the readings handled so far.
+    /// The devices that the readings change, as they are after the readings that were handled so far.
     devices: BTreeMap<DeviceId, Device>,
     introduced_rooms: BTreeSet<RoomId>,
     named_rooms: BTreeSet<RoomId>,
@@ -124,8 +124,8 @@ impl<'a> SaidSoFar<'a> {
                     return Some(news);
                 }
                 None if self.found.is_registered(id) => return None,
-                // A new device with the metrics and the room of its first reading. All facts in `about` are new to it.
-                // Each room counts as registered: `introduces_room` decides separately.
+                // A new device with the metrics and the room of its first reading. All facts in `about` are new to the
+                // device. Each room counts as registered here, because `introduces_room` decides about rooms.
                 None => {
                     slot.insert(DeviceObservation::of(reading).new_device(id.clone(), |_| true))
                 }

@@ -84,7 +84,7 @@ pub struct FetchedMessage {
     /// The meaning of metrics that the body does not explain.
     #[serde(default)]
     pub about: BTreeMap<MetricName, AboutMetric>,
-    /// Whether the body is the state of the source, as told by `fetching`, and not an answer of the source.
+    /// Whether the body is the state of the source, made by `fetching`, and not an answer of the source.
     #[serde(default)]
     pub own: bool,
     /// Whether this is a dry run: nothing is stored, and the reply shows what would be stored.

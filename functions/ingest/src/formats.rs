@@ -179,14 +179,14 @@ impl PayloadReader {
 pub(crate) fn unknown_format(name: &str, known: impl Iterator<Item = &'static str>) -> String {
     let known: Vec<_> = known.collect();
     let (last, others) = known.split_last().expect("there are formats");
-    format!("{:?} is no format; expected {} or {last}", domain::excerpt(name), others.join(", "))
+    format!("{:?} is not a format; expected {} or {last}", domain::excerpt(name), others.join(", "))
 }
 
 /// Parses a device's payload as a JSON tree.
 fn tree(body: &[u8], max_payload: usize) -> Result<Value, Problem> {
     if body.len() > max_payload {
         let detail = format!(
-            "The payload is {} bytes long; at most {max_payload} are taken of a device.",
+            "The payload is {} bytes long; a device may send at most {max_payload}.",
             body.len()
         );
         return Err(Problem::new(ProblemKind::TooLarge, detail));

@@ -16,9 +16,9 @@ use crate::readings::PlacedReadings;
 /// What became of the readings of one request.
 #[derive(Debug, Default)]
 pub(crate) struct StoreReport {
-    /// The number of entries of the request that are stored. Several may be one reading.
+    /// The number of entries of the request that are stored. Several entries may form one reading.
     pub(crate) accepted: usize,
-    /// The stored readings, also those of an earlier attempt. For a dry request, the readings that would be stored.
+    /// The stored readings, also those of an earlier attempt. For a dry run, the readings that would be stored.
     pub(crate) stored: Vec<Reading>,
     /// Indices in the request of readings that only an earlier attempt has stored.
     pub(crate) accepted_before: Vec<usize>,
@@ -28,7 +28,7 @@ pub(crate) struct StoreReport {
     pub(crate) of_deleted: usize,
     /// The sender, if it tried to introduce more devices than it may.
     pub(crate) refused_sender: Option<String>,
-    /// The names of members that are not stored because they are no numbers.
+    /// The names of members that are not stored because they are not numbers.
     pub(crate) ignored: Vec<String>,
     /// The devices that a source leaves out, with the number of their readings.
     pub(crate) left_out: BTreeMap<DeviceId, usize>,
@@ -89,7 +89,7 @@ impl StoreReport {
             stored.push(reading);
         }
 
-        // A refused write says more than a look-up that was throttled before it.
+        // The error of the write says more than that of a throttled look-up before it.
         self.cause = attempt.cause.or(self.cause.take());
         stored
     }
@@ -114,8 +114,8 @@ pub(crate) enum ReadingOutcome {
 }
 
 impl WriteAttempt {
-    /// The outcomes of `count` readings, if none was tried. An earlier attempt has stored those that `not_stored`
-    /// lacks.
+    /// The outcomes of `count` readings if no reading was tried. An earlier attempt has stored the readings that are
+    /// not in `not_stored`.
     pub(crate) fn not_tried(count: usize, not_stored: Vec<usize>) -> Self {
         Self::of(count, &[], PutOutcome { not_stored, cause: None })
     }

@@ -40,7 +40,7 @@ struct MarkedKeys {
 }
 
 impl<C: Clock> Pipeline<C> {
-    /// Stores the readings of a request and reports what became of each. A request without readings asks no table.
+    /// Stores the readings of a request and reports what became of each. A request without readings reads no table.
     pub(crate) async fn store(
         &self,
         session: Session<'_, impl Store>,
@@ -55,14 +55,14 @@ impl<C: Clock> Pipeline<C> {
             return request.report_dry(log);
         }
 
-        // The memory has, under this hash, the keys that an earlier attempt stored.
+        // Under this hash, the memory has the keys that an earlier attempt of the request stored.
         let request_hash = self.retries.hash_of(&request.timed.readings, request.options);
 
         let prepared = match self.prepare(session, &mut request, request_hash, log).await {
             Ok(prepared) => prepared,
             Err(error) => return request.report_none_stored(error, log),
         };
-        // All readings may have been refused, or their devices not looked up. The next steps then do nothing.
+        // If all readings were refused, or no device was looked up, no reading is left and the next steps do nothing.
         let stored = self.write(session, &mut request, request_hash).await;
         self.renew_late_mark(session, &prepared.marked, log).await;
 
@@ -102,7 +102,7 @@ impl<C: Clock> Pipeline<C> {
             self.metric_limit.refuse_beyond_limit(request, &found, session.now);
         }
 
-        // The next steps go on without readings, and do nothing.
+        // Without readings, the next steps do nothing.
         if options.all_or_nothing && request.has_refusals() {
             request.store_nothing();
         }
@@ -127,7 +127,8 @@ impl<C: Clock> Pipeline<C> {
         request_hash: RequestHash,
     ) {
         let is_unknown = |reading: &Reading| found.was_not_looked_up(&reading.device);
-        // An earlier attempt of the same request may have stored some. It has registered their devices.
+        // An earlier attempt of the same request may have stored some of the readings, and then registered their
+        // devices.
         let timed = request.timed.split_off(is_unknown);
         let now = self.clock.now();
         let not_stored = self.retries.not_stored_before(request_hash, &timed.readings, now);
@@ -171,7 +172,7 @@ impl<C: Clock> Pipeline<C> {
     ) -> PutOutcome {
         // Usually all readings are written, and no reading is copied.
         let copies: Vec<Reading>;
-        let unwritten = if to_write.len() == readings.len() {
+        let tried = if to_write.len() == readings.len() {
             readings
         } else {
             copies = to_write.iter().map(|index| readings[*index].clone()).collect();
@@ -180,20 +181,20 @@ impl<C: Clock> Pipeline<C> {
 
         let retention = self.retention();
         let mut outcome = if options.merge {
-            session.merge_readings(unwritten, retention).await
+            session.merge_readings(tried, retention).await
         } else {
-            session.put_readings(unwritten, retention).await
+            session.put_readings(tried, retention).await
         };
 
-        // The table counts only the readings that it was given.
+        // The outcome has indices in `tried`; the caller needs indices in `readings`.
         for index in &mut outcome.not_stored {
             *index = to_write[*index];
         }
         outcome
     }
 
-    /// Other requests must write the tried keys again, because this request may have overwritten their values. Then
-    /// remembers the readings that a throttled write has stored.
+    /// Removes the tried keys from the memory of other requests, because this write may have overwritten their values.
+    /// If the table throttled the write, remembers the readings that are stored.
     fn note_attempt(
         &self,
         request_hash: RequestHash,
@@ -246,18 +247,18 @@ impl<C: Clock> Pipeline<C> {
         stored: &mut Vec<Reading>,
     ) {
         let PlacedReadings { readings, origins } = mem::take(&mut request.arrivals);
-        let mut added = Vec::with_capacity(readings.len());
+        let mut outcomes = Vec::with_capacity(readings.len());
         // A request under way takes some 13 KB of memory, so only a few are made at a time.
         for some in readings.chunks(ARRIVAL_CONCURRENCY) {
             let adding = some
                 .iter()
                 .map(|reading| self.add_arrival(session, reading.clone(), request.arrival_id));
-            added.extend(join_all(adding).await);
+            outcomes.extend(join_all(adding).await);
         }
 
         let report = &mut request.report;
-        for (added, origins) in added.into_iter().zip(origins) {
-            match added {
+        for (outcome, origins) in outcomes.into_iter().zip(origins) {
+            match outcome {
                 Ok(Some(reading)) => {
                     report.accepted += origins.len();
                     stored.push(reading);

@@ -90,7 +90,7 @@ impl<'a> StoreRequest<'a> {
         self.arrivals = PlacedReadings::default();
     }
 
-    /// The report of a dry request, with the readings as they would be stored. The log counts none as accepted.
+    /// The report of a dry run, with the readings as they would be stored. The log counts no reading as accepted.
     pub(crate) fn report_dry(self, log: &mut WideEvent) -> StoreReport {
         let mut report = self.report.finished(log);
         for placed in [self.timed, self.arrivals] {

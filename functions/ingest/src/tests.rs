@@ -260,7 +260,7 @@ async fn what_the_table_refuses_for_good_is_not_asked_for_again_at_once() {
     bench.store.fail_with([StoreError::Refused("no permission".into())]);
     let (status, answer) = bench.post(ONE).await;
     assert_eq!((status, &answer["not_stored"]), (500, &json!([0])));
-    let advice = "send those of not_stored again once the server's error is mended.";
+    let advice = "send the readings in not_stored again once the server's error is mended.";
     assert!(answer["detail"].as_str().expect("text").contains(advice), "{answer}");
 }
 
@@ -415,7 +415,7 @@ async fn what_a_repetition_passes_over_is_not_called_accepted() {
     let (status, answer) = bench.post(&ten_readings()).await;
     assert_eq!((status, &answer["not_stored"]), (503, &json!([9])));
     let detail = answer["detail"].as_str().expect("a text");
-    let expected = "Of 10 readings 2 are stored and 7 were by an earlier attempt; send those of";
+    let expected = "Of 10 readings 2 are stored, and 7 were stored by an earlier attempt; send the";
     assert!(detail.starts_with(expected), "{detail}");
 
     let again = bench.post(&ten_readings()).await;

@@ -163,8 +163,8 @@ pub(crate) async fn show(
     }
 }
 
-/// `PUT /conditions/schema`: saving equal metrics changes nothing. Other metrics make a new version, which is used
-/// after `roomtide rollups rebuild` has run.
+/// `PUT /conditions/schema`: saves the metrics of the conditions index. Equal metrics change nothing. Other metrics
+/// make a new version, which is used after `roomtide rollups rebuild` has run.
 pub(crate) async fn put(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,

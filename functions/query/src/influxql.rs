@@ -80,7 +80,7 @@ async fn run(
 
     let snapshot = snapshot_for(statement, handlers, call).await?;
     if snapshot.all_devices().is_none() {
-        let message = "there are more than 10000 devices, so InfluxQL cannot be asked here; use /rooms/{id}/series";
+        let message = "there are more than 10000 devices, too many for a query in InfluxQL; use /rooms/{id}/series";
         return Err(QueryError::new(message).into());
     }
 

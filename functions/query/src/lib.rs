@@ -196,7 +196,7 @@ impl<C: Clock> Handlers<C> {
             Operation::InfluxFlux => Ok(influxdb::flux()),
             Operation::WebPage => Ok(self.page.answer(call.request)),
             Operation::WebFile => web::asset(call.request, &call.id),
-            _ => unreachable!("the table of endpoints gives it to ingest"),
+            _ => unreachable!("the table of endpoints gives this operation to ingest"),
         }
     }
 }

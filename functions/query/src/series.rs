@@ -1,7 +1,7 @@
 //! `series`, `energy`, `events` and `conditions`: what devices, rooms and homes measured, and when.
 //!
-//! `question` has what is asked: parameters, rows, devices. `answer` shows the result. Between the two, `summing` reads
-//! the devices of a sum of energy. Computes nothing.
+//! `question` has the parameters, rows and devices of a request. `answer` shows the result. Between the two, `summing`
+//! reads the devices of a sum of energy. Computes nothing.
 
 pub(crate) mod answer;
 pub(crate) mod conditions;
@@ -54,10 +54,10 @@ pub(crate) async fn series(
         .map_err(|unknown| plan.with_lag(unknown, scope))?;
 
     let groups = asked.groups(request.grouping, &devices);
-    // Rooms have rows of their own, so they may have different units.
-    let is_one_row = groups.first().is_some_and(|group| group.of == GroupOf::All);
-    // The columns of all devices. `add` replaces them unless the rows are by room.
-    let header = MetricColumns::choose(&request, &requested, &devices, is_one_row)?;
+    // Values that share a row need one unit. Rooms have rows of their own, so their units may differ.
+    let is_combined = groups.first().is_some_and(|group| group.of == GroupOf::All);
+    // The columns of all devices. Unless the rows are by room, `add` replaces them by those of the present devices.
+    let header = MetricColumns::choose(&request, &requested, &devices, is_combined)?;
     let names = header.names();
     let rooms = RoomsOfRows(groups.iter().filter_map(|group| group.of.room()).collect());
     let behind = |id: &DeviceId| asked.behind(id);
@@ -84,7 +84,7 @@ pub(crate) async fn series(
         let present: Vec<&Device> = present.map(|device| device.device).collect();
         let columns = group.columns(&request, &names, &present)?;
 
-        // Meters are found before `retain` drops silent devices: a meter of the room may be silent in this range.
+        // Found before `retain` drops silent devices, because a meter of the room may be silent in this range.
         let mut meters = GroupMeters::default();
         if group.of.is_combined() {
             let found = group.behind_meters(&values, columns.sums(), behind, &plan, call.session);

@@ -15,7 +15,7 @@ use crate::observed::{ObservedDevice, ThrottledDevice};
 use crate::ports::RegistryStore;
 use crate::register::register;
 
-/// How often an update is attempted if its item keeps changing.
+/// The number of attempts at an update whose item keeps changing.
 const MAX_ATTEMPTS: usize = 5;
 
 /// What became of the new facts about a device.
@@ -204,7 +204,7 @@ async fn apply_observation(
 }
 
 /// When a device came into the room of its reading at `at`. A batch may span days, so the first reading of the batch in
-/// this room counts. For a device that is in the room already, it is `at`.
+/// this room counts. For a device that is in the room already, the time is `at`.
 fn begin_of_stay(
     device: &Device,
     observation: &DeviceObservation,

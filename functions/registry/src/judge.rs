@@ -34,8 +34,8 @@ pub(crate) struct AlertConsumer<'a, S, C, H> {
 }
 
 impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, H> {
-    /// Judges the rules. Stores a recheck where this fails now: a note to judge again later. A record is delivered
-    /// again only if its recheck cannot be stored.
+    /// Judges the rules. If a judgement fails, stores a recheck, which is a note to judge again later. A record is
+    /// delivered again only if its recheck cannot be stored.
     async fn apply(
         &self,
         readings: &[Recorded<Reading>],

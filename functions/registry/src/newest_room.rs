@@ -5,6 +5,8 @@ use table::{FindRegistry, QueryReadings, RangeQuery, ReadingKey, Session, StoreR
 
 use crate::current::Current;
 
+/// The number of a device's newest readings that the first query reads.
+const FIRST_PAGE: usize = 10;
 /// The number of a device's newest readings that are searched for a room.
 const MAX_SEARCHED_READINGS: usize = 200;
 
@@ -31,8 +33,13 @@ pub(crate) async fn newest_room(
     current: &mut Current,
 ) -> StoreResult<Option<NamedRoom>> {
     let Ok(range) = TimeRange::new(named.since, Timestamp::MAX) else { return Ok(Some(named)) };
-    let mut query =
-        RangeQuery { range, order: Order::Descending, after: None, limit: 10, consistent: true };
+    let mut query = RangeQuery {
+        range,
+        order: Order::Descending,
+        after: None,
+        limit: FIRST_PAGE,
+        consistent: true,
+    };
     let mut newest = None;
     let mut found: Option<NamedRoom> = None;
 
@@ -44,7 +51,7 @@ pub(crate) async fn newest_room(
             match &mut found {
                 Some(found) if found.room == *room => found.since = reading.at,
                 Some(_) => return Ok(found),
-                // A device cannot move to an unregistered room: its device was not allowed to introduce the room.
+                // A device cannot move to an unregistered room: the device was not permitted to introduce the room.
                 None if !current.has_room(room, session).await? => {}
                 None if device.place().room() == Some(room) => return Ok(None),
                 None => found = Some(NamedRoom { room: room.clone(), since: reading.at }),
@@ -52,9 +59,9 @@ pub(crate) async fn newest_room(
         }
 
         match (page.items.last(), newest, device.place().room()) {
-            (Some(last), _, _) if page.has_more && query.limit == 10 => {
+            (Some(last), _, _) if page.has_more && query.limit == FIRST_PAGE => {
                 query.after = Some(ReadingKey::of(last));
-                query.limit = MAX_SEARCHED_READINGS - 10;
+                query.limit = MAX_SEARCHED_READINGS - FIRST_PAGE;
             }
             _ if found.is_some() => return Ok(found),
             (Some(_), Some(newest), Some(room)) if page.has_more => {

@@ -13,7 +13,7 @@ pub(crate) struct ObservedDevice {
     pub(crate) first_record: usize,
 }
 
-/// A device whose own readings are throttled. Its room is unknown, and whether the device is deleted is unknown, too.
+/// A device, if the table throttled the query of its readings. Its room is unknown, and perhaps whether it is deleted.
 #[derive(Debug)]
 pub(crate) struct ThrottledDevice {
     pub(crate) id: DeviceId,

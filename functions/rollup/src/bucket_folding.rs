@@ -82,12 +82,13 @@ enum QuarterSet<'a> {
     These(&'a BTreeSet<QuarterHour>),
 }
 
-/// How many devices are remembered as folded with their newest settings. Beyond this number, all are forgotten.
+/// The largest number of devices that are remembered as folded with their newest settings. With more, all are
+/// forgotten.
 const MAX_REFOLDED: usize = 500_000;
-/// How long it is remembered. Settings are numbered from 0 again if a device comes back after its tombstone has
-/// expired.
+/// How long such a device is remembered. Settings are numbered from 0 again if a device comes back after its tombstone
+/// has expired.
 const REFOLDED_AGE: TimeDelta = TimeDelta::days(1);
-/// How often a device is read again because a rollup was folded with newer settings.
+/// The number of times that a device is read again because a rollup was folded with newer settings.
 const MAX_READS: usize = 5;
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
@@ -224,7 +225,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
     /// Folds the local day of quarters that were just folded, up to the time that is over. Does nothing if this time
     /// ends before the `first` quarter, because a later sweep reads the quarters. Time before `sealed` counts as over
-    /// even if the clock is behind it: sweeps are done with this time.
+    /// even if the clock shows an earlier time: sweeps are done with this time.
     pub(crate) async fn day_of(
         &self,
         session: Session<'_, S>,

@@ -191,7 +191,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
             match self.fold_day(session, rules, day, state, &mut batch.done).await {
                 Ok(()) => batch.is_any_done = true,
-                // The time is over, which is no failure of the device.
+                // The time is over, which is not a failure of the device.
                 Err(error) if session.invocation.remaining().is_zero() => {
                     return Err(failed(error));
                 }

@@ -15,7 +15,7 @@ use crate::log::Done;
 use crate::ports::Store;
 use crate::run::Run;
 
-/// Quarters that ended longer ago need no rechecks, even if a sweep is far behind.
+/// Quarters that ended longer ago need no rechecks, even if a sweep is very late.
 const MAX_AGE: TimeDelta = TimeDelta::days(1);
 /// The number of devices that are read at once, and of rechecks that are stored at once.
 const PAGE: usize = 100;

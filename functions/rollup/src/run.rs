@@ -51,5 +51,6 @@ impl<S> Run<'_, S> {
     }
 }
 
-/// The most devices of a home; more are a fleet. A home's devices are swept together, and listed each minute.
+/// The largest number of devices of a home; more are a fleet. A home's devices are swept together, and listed each
+/// minute.
 pub(crate) const MAX_HOME: usize = 100;

@@ -28,7 +28,7 @@ struct WrongClock {
     back: Timestamp,
 }
 
-/// A group that is behind by more than this is swept in addition to the group of the minute.
+/// A group that lags by more than this is swept in addition to the group of the minute.
 const MAX_LAG: TimeDelta = TimeDelta::minutes(30);
 /// How far back quarters are swept again after a sweep whose clock was ahead.
 const SWEPT_AGAIN: TimeDelta = TimeDelta::days(1);
@@ -160,8 +160,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 
     /// The groups to sweep in this invocation, each with the time up to which it is swept. The group of this minute
-    /// comes first, then the group that is farthest behind. So a failing or slow group delays others once in a quarter
-    /// of an hour.
+    /// comes first, then the group that lags most. So a failing or slow group delays others once in a quarter of an
+    /// hour.
     ///
     /// All groups of a home are swept together, so that their progress is stored once in a quarter of an hour, and not
     /// each minute. A fleet is swept in single groups: the group of this minute, then late groups.

@@ -14,9 +14,9 @@ pub struct Settings {
     pub retention: Retention,
     /// How soon rollups follow changes of readings.
     pub following: Following,
-    /// The most read units that the table may consume in a second.
+    /// The largest number of read units that the table may consume in a second.
     pub max_read_units: u32,
-    /// The most write units that the table may consume in a second.
+    /// The largest number of write units that the table may consume in a second.
     pub max_write_units: u32,
 }
 

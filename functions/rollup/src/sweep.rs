@@ -17,7 +17,7 @@ use crate::ports::Store;
 use crate::rechecks::{Rechecks, UnnotedRechecks};
 use crate::run::Run;
 
-/// The most rollups of a window, even if the table could take more.
+/// The largest number of rollups of a window, even if the table could take more.
 const MAX_WINDOW_ROLLUPS: usize = 10_000;
 /// The number of quarters in the longest window, a day. The window must fit into memory.
 const QUARTERS_OF_DAY: usize = 96;
@@ -36,7 +36,7 @@ struct SweepWindow<'a> {
 struct SweptWindow {
     /// The groups that are done.
     groups: BTreeSet<usize>,
-    /// Why the first of the other groups failed. If the time was over before, it is no failure.
+    /// Why the first of the other groups failed. If the time was over before, it is not a failure.
     result: Result<(), NotDone>,
 }
 
@@ -282,8 +282,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// The most quarters of a window: at most a day. All devices together may have at most as many rollups in it as an
-/// invocation has write units.
+/// The largest number of quarters of a window, at most a day's. The rollups of all devices in a window must cost no
+/// more write units than an invocation has.
 fn most_quarters(devices: usize, write_units_of_turn: u64) -> i32 {
     let rollups =
         usize::try_from(write_units_of_turn).unwrap_or(usize::MAX).min(MAX_WINDOW_ROLLUPS);

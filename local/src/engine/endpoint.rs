@@ -46,7 +46,7 @@ struct Endpoint {
     warnings: WarningLimiter,
 }
 
-/// Answers requests that are signed with the access key `key`, until told to stop.
+/// Answers requests that are signed with the access key `key`, until it is stopped.
 pub(super) async fn serve(
     listener: TcpListener,
     operations: Operations,

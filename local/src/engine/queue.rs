@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::writer::Turns;
 
-/// Longer than a message is ever postponed, which is the visibility time-out at most.
+/// A time that is longer than any pause of a message, which is at most the visibility time-out.
 const MAX_PAUSE: TimeDelta = TimeDelta::hours(1);
 
 /// A queue of messages, in a table beside the engine's own.
@@ -28,7 +28,7 @@ pub(crate) struct Message {
     pub(crate) number: i64,
     /// The text that was sent.
     pub(crate) body: String,
-    /// How often it was received, this time included.
+    /// The number of times that the message was received, this time included.
     pub(crate) receives: u32,
 }
 

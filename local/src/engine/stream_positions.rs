@@ -1,7 +1,7 @@
 //! The position of each consumer of the stream, in a table beside the engine's own. Reads no record.
 //!
 //! A position and the removal of the records before it are one transaction. After a crash, a position may lie before
-//! records that were delivered, which are then delivered again. No position lies behind an undelivered record.
+//! records that were delivered, which are then delivered again. No position lies after an undelivered record.
 
 use anyhow::Context as _;
 use rusqlite::Connection;

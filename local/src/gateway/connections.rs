@@ -25,7 +25,7 @@ use crate::warning::warn;
 /// Limits for the gateway's clients.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// The most connections at once; further clients wait until one ends.
+    /// The largest number of connections at once; further clients wait until one ends.
     pub(super) connections: usize,
     /// The time for a request's head, from the connection's start or the last answer on.
     pub(super) head: Duration,
@@ -50,7 +50,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// The pause after a failed accept: the process may have too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves requests with `answer` until told to stop, then answers the requests under way.
+/// Serves requests with `answer` until it is stopped, then answers the requests under way.
 pub(super) async fn serve<F, A>(
     listener: TcpListener,
     limits: Limits,

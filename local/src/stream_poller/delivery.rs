@@ -3,14 +3,14 @@
 //! The rules are those of `ReportBatchItemFailures` with `BisectBatchOnFunctionError`. Records before the first
 //! reported failure are done; the rest is tried again from that record. A batch that fails as a whole is tried again in
 //! halves, which uses up no attempt. One rule is kinder than AWS: when the attempts of a partial failure are used up,
-//! only the failed record is given up, and not everything behind it in its batch.
+//! only the failed record is given up, and not all records after it in its batch.
 
 use std::ops::Range;
 
 /// How a batch is tried again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Policy {
-    /// How often the same records are tried again before they are given up.
+    /// The number of times that the same records are tried again before they are given up.
     pub(crate) retries: u32,
     /// Whether a batch that fails as a whole is halved.
     pub(crate) bisect: bool,

@@ -5,11 +5,11 @@ use domain::Timestamp;
 
 /// The pause after the first attempt. Each further pause is twice as long as the one before.
 const MIN_PAUSE: TimeDelta = TimeDelta::seconds(10);
-/// The longest pause, also where the receiving server asks for a longer one.
+/// The longest pause, even if the receiving server asks for a longer one.
 pub const MAX_PAUSE: TimeDelta = TimeDelta::hours(1);
-/// A message is given up so long after its first attempt.
+/// The time from the first attempt until a message is given up.
 pub const MAX_RETRIED: TimeDelta = TimeDelta::days(1);
-/// The most attempts. Within a day there are fewer; the number counts only if the clock was put back.
+/// The largest number of attempts. A day has fewer, so this limit is reached only if the clock was set back.
 const MAX_ATTEMPTS: u32 = 40;
 
 /// When the next attempt is due after `attempts` failed ones, the last of them at `now`. `None` after a day: the
@@ -24,8 +24,8 @@ pub fn next_attempt(
 ) -> Option<Timestamp> {
     let doublings = attempts.saturating_sub(1).min(MAX_ATTEMPTS / 4);
     let pause = (MIN_PAUSE * (1 << doublings)).min(MAX_PAUSE);
-    let asked = retry_after.unwrap_or(pause).clamp(pause, MAX_PAUSE);
-    let next = now.saturating_add(asked);
+    let wait = retry_after.unwrap_or(pause).clamp(pause, MAX_PAUSE);
+    let next = now.saturating_add(wait);
     (next.since(first) <= MAX_RETRIED && attempts < MAX_ATTEMPTS).then_some(next)
 }
 

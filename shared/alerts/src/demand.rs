@@ -3,8 +3,8 @@
 use chrono::TimeDelta;
 use domain::{Exact, TimeRange, Timestamp};
 
-/// The projection assumes that the power of so many last minutes goes on to the end of the period. There is no
-/// projection until the period has run so long.
+/// The last minutes of a period whose power the projection extends to the end of the period. A period that has run for
+/// less time has no projection.
 pub const RECENT: TimeDelta = TimeDelta::minutes(3);
 /// The milliseconds of an hour.
 const HOUR: i64 = 3_600_000;

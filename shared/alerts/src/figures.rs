@@ -11,9 +11,9 @@ use crate::message::next_number;
 use crate::rule::{Rule, Watch};
 use crate::text::{self, numbers};
 
-/// How long it is remembered that a period had its message: longer than the longest period.
+/// How long a period that had its message is remembered: longer than the longest period.
 const REMEMBERED: TimeDelta = TimeDelta::days(40);
-/// A step of a counter that is older makes no message. Otherwise an import would make hundreds.
+/// The greatest age of a counter's step that makes a message. Without this limit an import would make hundreds.
 const MAX_AGE: TimeDelta = TimeDelta::days(1);
 
 /// A figure that a rule compares with its limit.

@@ -3,7 +3,7 @@
 /// How a service measures a text, and how a character is escaped in it.
 #[derive(Clone, Copy)]
 pub(crate) struct TextForm {
-    /// The most units of a text.
+    /// The largest length of a text in units.
     pub(crate) limit: usize,
     /// Counts the units of a text.
     pub(crate) measure: fn(&str) -> usize,
@@ -15,7 +15,7 @@ pub(crate) struct TextForm {
 const KEPT: usize = 48;
 
 impl TextForm {
-    /// The lines, and behind them `end`, which is never cut. If the first line does not fit, it is cut between two
+    /// The lines, followed by `end`, which is never cut. If the first line does not fit, it is cut between two
     /// characters; later lines that do not fit are counted.
     pub(crate) fn fit(self, lines: &[String], end: &str) -> String {
         let written: Vec<String> = lines.iter().map(|line| self.write_all(line)).collect();

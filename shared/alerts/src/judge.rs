@@ -97,11 +97,11 @@ pub fn fold_episodes(
 
 /// The instants that bound a judgement.
 struct JudgedRange {
-    /// The newest reading of earlier judgements.
+    /// The time of the newest reading of earlier judgements.
     judged_before: Option<Timestamp>,
-    /// The newest reading of this and of earlier judgements.
+    /// The time of the newest reading of this and of earlier judgements.
     judged_until: Option<Timestamp>,
-    /// An hour before `judged_until`. Here the next judgement begins.
+    /// An hour before `judged_until`, where the next judgement begins.
     anchor_at: Timestamp,
     /// The end of the fold: now, or the newest reading if it is ahead of the clock.
     to: Timestamp,
@@ -160,11 +160,11 @@ pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
     }
 }
 
-/// Whether a batch of one device, in order of time, certainly changes nothing, so that no reading has to be read.
+/// Whether a batch of one device, in order of time, certainly changes no state, so that no reading has to be read.
 ///
-/// That is so if no state can change and every value is within the clearing limit. A value between the clearing limit
-/// and the limit could prolong an earlier breach. A batch that is older than a day changes nothing either. Younger late
-/// readings, as of a gateway that was offline for hours, may show a breach that still lasts.
+/// A batch changes no state if the state is at rest and every value is within the clearing limit. A value between the
+/// clearing limit and the limit could prolong an earlier breach. A batch that is older than a day is skipped too.
+/// Younger late readings, as of a gateway that was offline for hours, may show a breach that still lasts.
 pub fn can_be_skipped(
     rule: &Rule,
     state: Option<&EpisodeState>,
@@ -228,9 +228,10 @@ impl Teller<'_> {
     /// makes the message about an episode that fires now.
     fn tell_ended(&mut self, changes: &[EpisodeChange], judged_before: Option<Timestamp>) {
         let told_until = self.told.until.map(|at| at.min(self.now.saturating_add(MAX_AHEAD)));
-        // An episode may fire and end at the same instant. Its end is then new, although its time was told.
+        // An episode may fire and end at the same instant. Its end is then new, although a message was about this
+        // instant.
         let can_end = self.told.is_firing;
-        // New: no judgement saw its time, and no message was about it.
+        // A change is new if no judgement has reached its time, and no message was about it.
         let is_new = |change: &&EpisodeChange| {
             let at = Some(change.at());
             at > judged_before && (at > told_until || can_end && at == told_until)
@@ -267,8 +268,8 @@ impl Teller<'_> {
         }
     }
 
-    /// The end of the episode that the last message was about. `edited` is the state by the rule before an edit: if it
-    /// still fires, the edit has ended the alert.
+    /// The end of the episode that the last message was about. `edited` is the state by the rule before an edit. If
+    /// this state still fires, the edit has ended the alert.
     fn end_of_told_episode(
         &self,
         changes: &[EpisodeChange],
@@ -308,7 +309,7 @@ impl Teller<'_> {
         }
     }
 
-    /// Notes the news in `told`, and makes a message of it. A recovery that the rule does not send is noted only.
+    /// Notes the news in `told`, and makes a message of the news. A recovery that the rule does not send is only noted.
     fn tell(&mut self, news: News, episode: Fired, ended: Option<Timestamp>) {
         if self.has_left && (news.is_firing() || !self.told.is_firing) {
             return;
@@ -351,11 +352,11 @@ fn next_repeat(
     Some(told.told_at?.min(now).saturating_add(every))
 }
 
-/// When the state is judged again. `None` once it has been normal, without a message, for an hour.
+/// When the state is judged again. `None` if the state has been normal for an hour, without a message.
 ///
 /// A process that judges batches may use rules that are a minute old, and may skip a batch that a newer rule would
-/// judge. So a state is judged once more when every process knows the rule. An alert that a pause holds back is judged
-/// again soon, because a person may have ended the pause.
+/// judge. So a state is judged once more when every process knows the rule. If a pause of the rule holds an alert back,
+/// the state is judged again soon, because a person may end the pause.
 fn due(
     rule: &Rule,
     state: &EpisodeState,

@@ -6,8 +6,8 @@
 //! [`fold_episodes`]. It stores the state and the messages in one transaction, on the condition that nobody has
 //! replaced the state meanwhile.
 //!
-//! A [`Channel`] is the public part of where messages go; only the sender reads its [`Secret`]. [`Post::by`] makes the
-//! request, [`outgoing::Answer::verdict`] reads the answer, and [`next_attempt`] says when a failed request is
+//! A [`Channel`] is the public part of a receiver; only the sender of messages reads its [`Secret`]. [`Post::by`] makes
+//! the request, [`outgoing::Answer::verdict`] reads the answer, and [`next_attempt`] says when a failed request is
 //! repeated.
 
 mod back_off;

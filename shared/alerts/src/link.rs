@@ -8,7 +8,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::subject::AlertSubject;
 
-/// The most links of an episode that work, one in each message. With a further repetition, the oldest link ends.
+/// The largest number of an episode's links that work, one in each message. With a further repetition, the oldest link
+/// ends.
 pub(crate) const MAX_LINKS: usize = 3;
 /// The random bytes of a key, and the bytes of its hash that are stored.
 const BYTES: usize = 16;

@@ -9,10 +9,10 @@ use crate::text;
 /// A message about one state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Numbers the messages of a state. A newer message has a greater number, even if the state was deleted and made
-    /// again.
+    /// The number of the message. A newer message of a state has a greater number, even if the state was deleted and
+    /// made again.
     pub number: u64,
-    /// What the message tells.
+    /// The news of the message.
     pub news: News,
     /// The breach that began the episode.
     #[serde(with = "text")]
@@ -44,7 +44,7 @@ pub(crate) fn next_number(number: u64, now: Timestamp) -> u64 {
 }
 
 domain::words! {
-    /// What a message tells.
+    /// The news of a message.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
     pub enum News {
         /// An episode fires.
@@ -55,7 +55,7 @@ domain::words! {
         Passed = "passed",
         /// The alert still fires, and nobody has acknowledged it.
         Repeated = "repeated",
-        /// The episode of an earlier message never was: readings came late, were corrected or were deleted.
+        /// The episode of an earlier message never happened: readings came late, were corrected or were deleted.
         TakenBack = "taken_back",
         /// The rule was edited, and by the new rule the episode of an earlier message never happened.
         Edited = "edited",

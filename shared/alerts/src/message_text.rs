@@ -7,7 +7,7 @@ use crate::UNITS;
 use crate::message::{Message, News};
 use crate::rule::{Limits, Rule, Watch};
 
-/// A text names at most so many devices, and counts the rest.
+/// The largest number of devices that a text names. It counts the rest.
 const MAX_NAMED: usize = 5;
 
 /// The names that a text uses beside the rule's.

@@ -21,7 +21,7 @@ pub struct QuietHours {
 
 /// The text that cannot be read as quiet hours.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} are no quiet hours; write two different times like 22:00-07:00")]
+#[error("{0:?} are not quiet hours; write two different times like 22:00-07:00")]
 pub struct QuietHoursError(String);
 
 impl QuietHours {

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use domain::{CalendarUnit, Decimal, DeviceId, Label, MetricName, RoomId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// The longest `for` and `clear_for`. A fold begins an hour before them, and so looks back less than a day.
+/// The longest `for` and `clear_for`. A fold begins an hour earlier than they do, and so looks back less than a day.
 pub const MAX_FOR: TimeDelta = TimeDelta::hours(12);
 
 /// A rule of alerts.
@@ -246,12 +246,12 @@ impl Rule {
         }
     }
 
-    /// Whether the rule is on, and not paused at `now`.
+    /// Whether the rule may make messages at `now`: it is on, and not paused.
     pub fn tells(&self, now: Timestamp) -> bool {
         self.is_on && self.paused_until.is_none_or(|until| until <= now)
     }
 
-    /// How far before an instant a fold has to begin if no earlier state is known.
+    /// How long before an instant a fold has to begin if no earlier state is known.
     pub(crate) fn reach(&self) -> TimeDelta {
         self.hold.max(self.clear_hold) + crate::SETTLING
     }

@@ -48,7 +48,7 @@ impl Secret {
     /// Reads the stored form. The address is checked again when a message is sent.
     pub fn from_stored(text: &str) -> Result<Self, MemberError> {
         let members = serde_json::from_str::<Map<String, Value>>(text);
-        let mut members = members.map_err(|_| MemberError::of("secret", "is no object of JSON"))?;
+        let mut members = members.map_err(|_| MemberError::of("secret", "is not a JSON object"))?;
         let kind = ChannelKind::named(members.get("kind").and_then(Value::as_str))?;
         Self::read(kind, &mut members, Reach::Local)?.ok_or_else(|| Self::missing(kind))
     }
@@ -136,8 +136,8 @@ mod tests {
     #[test]
     fn stored_text_that_is_not_ours_is_refused() {
         for (text, why) in [
-            ("", "secret: is no object of JSON"),
-            ("5", "secret: is no object of JSON"),
+            ("", "secret: is not a JSON object"),
+            ("5", "secret: is not a JSON object"),
             ("{}", "kind: is missing"),
             (r#"{"kind": "ntfy"}"#, "topic: is missing"),
             (r#"{"kind": "telegram"}"#, "token: is missing"),

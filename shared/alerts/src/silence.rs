@@ -7,7 +7,7 @@ use domain::QuarterHour;
 pub const LEAST_SILENCE: TimeDelta = TimeDelta::minutes(10);
 /// The longest time after which a device counts as silent: twice the seven days from which the time is learned.
 pub const LONGEST_SILENCE: TimeDelta = TimeDelta::days(14);
-/// A device is silent after so many of its usual intervals.
+/// The number of a device's usual intervals after which the device is silent.
 const INTERVALS: i32 = 4;
 /// The assumed interval of a device that sent nothing in its last day.
 const UNKNOWN_INTERVAL: TimeDelta = TimeDelta::minutes(15);

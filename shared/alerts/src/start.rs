@@ -20,8 +20,9 @@ impl Start {
     ///
     /// `touched` is the time of the earliest reading that was stored, overwritten or deleted: the first of a batch, or
     /// the `since` of a recheck. `None` if only time has passed, or if a person saved the rule. The fold begins at the
-    /// anchor of the state. If a reading before the anchor was touched, the fold begins an hour and the rule's `for` or
-    /// `clear_for` before it, at most a day back. If the anchor cannot be trusted, the fold begins a day back.
+    /// anchor of the state. If a reading before the anchor was touched, the fold begins before this reading, by an hour
+    /// and the rule's `for` or `clear_for`, at most a day back. If the anchor cannot be trusted, the fold begins a day
+    /// back.
     pub fn of(
         rule: &Rule,
         state: Option<&EpisodeState>,
@@ -52,8 +53,8 @@ impl Start {
         }
     }
 
-    /// Where the fold begins if a device has more readings than one judgement reads: an hour and the rule's `for` or
-    /// `clear_for` before the touched reading. If a running episode began earlier, the fold continues the stored
+    /// Where the fold begins if a device has more readings than one judgement reads: before the touched reading, by an
+    /// hour and the rule's `for` or `clear_for`. If a running episode began earlier, the fold continues the stored
     /// episode.
     pub fn near(
         rule: &Rule,
@@ -68,12 +69,13 @@ impl Start {
         }
     }
 
-    /// A fold that begins in the phase normal, whatever was before.
+    /// A fold that begins in the phase normal, whatever happened before.
     const fn fresh(from: Timestamp) -> Self {
         Self { from, fold: Fold::normal(from), needs_value_before: true }
     }
 
-    /// A start before the anchor, in the phase of the stored episode at `from`. Nothing before `from` was touched.
+    /// A start before the anchor, in the phase that the stored episode had at `from`: no reading before `from` was
+    /// touched.
     fn amid(state: &EpisodeState, from: Timestamp) -> Self {
         let mut start = Self::fresh(from);
         match state.fold.phase {

@@ -11,7 +11,7 @@ use crate::{MAX_UNJUDGED, SETTLING};
 /// The state of a rule on one device or room.
 ///
 /// Each judgement stores a state on the condition that nobody has replaced the state that it read. A comparison of
-/// times would not do: a late reading changes the state without making it newer.
+/// times would not suffice, because a late reading changes the state without making it newer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpisodeState {
     /// When the rule was saved, in the version that judged this state.

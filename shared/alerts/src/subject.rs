@@ -21,13 +21,13 @@ pub enum AlertSubject {
     Room(RoomId),
 }
 
-/// Why a text is no subject.
+/// Why a text is not a subject.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AlertSubjectError {
     /// The text does not begin with `device:` or `room:`.
     #[error("{0:?} is neither device:<id> nor room:<id>")]
     Kind(String),
-    /// The text behind the kind is no valid id.
+    /// The text after the kind is not a valid id.
     #[error(transparent)]
     Id(#[from] IdError),
 }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::json::{JsonKind, Members, WrongKind, string, without_position};
 use crate::{Problem, ProblemKind, Request};
 
-/// The maximum number of members in an object: a reading may say something about so many metrics.
+/// The maximum number of members in an object: the number of metrics that a reading may describe.
 const MAX_MEMBERS: usize = MAX_FIELDS;
 
 /// Reads a body of at most `max` bytes after decompression. An empty body counts as an object without members.
@@ -43,7 +43,7 @@ fn parse<T>(
     reader: impl FnOnce(&RawValue) -> Result<T, MemberError>,
 ) -> Result<T, Problem> {
     let bad = |why: &str| {
-        let detail = format!("The body is no JSON object that can be taken: {why}.");
+        let detail = format!("The body cannot be read as a JSON object: {why}.");
         Problem::new(ProblemKind::BadRequest, detail)
     };
     let json = serde_json::from_str(text).map_err(|why| bad(&without_position(&why)))?;
@@ -58,8 +58,8 @@ pub fn value<T: DeserializeOwned>(json: &RawValue) -> Result<T, MemberError> {
     value_without(json, &[])
 }
 
-/// Reads one JSON value as [`value`] does, but passes over the named members of `T` and of all types within `T`. Keys of
-/// maps are no members.
+/// Reads one JSON value as [`value`] does, but passes over the named members of `T` and of all types within `T`. Keys
+/// of maps are not members.
 pub fn value_without<T: DeserializeOwned>(
     json: &RawValue,
     passed_over: &'static [&'static str],
@@ -271,15 +271,15 @@ mod tests {
     fn a_fault_names_the_member_by_its_path_and_what_is_expected() {
         let long = format!(r#"{{"{}": 1}}"#, "x".repeat(10_000));
         for (text, expected) in [
-            ("", "The body is no JSON object that can be taken: EOF while parsing a value."),
-            ("{} 5", "The body is no JSON object that can be taken: trailing characters."),
+            ("", "The body cannot be read as a JSON object: EOF while parsing a value."),
+            ("{} 5", "The body cannot be read as a JSON object: trailing characters."),
             (
                 "[]",
-                "The body is no JSON object that can be taken: must be an object, not an array.",
+                "The body cannot be read as a JSON object: must be an object, not an array.",
             ),
             (
                 r#"{"name": "a", "name": "b"}"#,
-                "The body is no JSON object that can be taken: duplicate member \"name\".",
+                "The body cannot be read as a JSON object: duplicate member \"name\".",
             ),
             ("{}", "name: is missing"),
             (r#"{"name": null}"#, "name: must be a string, not null"),

@@ -15,7 +15,7 @@ pub struct FrameAncestors(Vec<String>);
 /// The error of a text that is not a list of origins.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no origin; expected http:// or https:// with a host and perhaps a port, such as \
+    "{0:?} is not an origin; expected http:// or https:// with a host and perhaps a port, such as \
      https://home.example.org:8123"
 )]
 pub struct FrameAncestorsError(String);

@@ -216,7 +216,7 @@ impl Problem {
 }
 
 impl From<StoreError> for Problem {
-    /// The kind tells the client what it can do; the chain of causes is for the log.
+    /// By the kind the client knows what it can do; the chain of causes is for the log.
     fn from(error: StoreError) -> Self {
         let kind = match error {
             StoreError::Throttled(_) => ProblemKind::Throttled,

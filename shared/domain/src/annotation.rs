@@ -26,7 +26,7 @@ pub struct AnnotationId {
 /// The text is not the id of an annotation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no id of an annotation; expected its time to the millisecond in UTC, a hyphen and 1 to {MAX_SUFFIX} \
+    "{0:?} is not the id of an annotation; expected its time to the millisecond in UTC, a hyphen and 1 to {MAX_SUFFIX} \
      letters, digits or - _ . :, such as 2026-01-11T16:00:00.000Z-kettle"
 )]
 pub struct AnnotationIdError(String);

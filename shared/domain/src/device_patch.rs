@@ -51,7 +51,7 @@ fn set<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DevicePatchError {
     /// A metric in the patch is not a metric that the device has sent.
-    #[error("is no metric that the device has sent")]
+    #[error("is not a metric that the device has sent")]
     UnknownMetric(MetricName),
     /// A restored device would have more metrics than the registry keeps.
     #[error("the device would have {0} metrics; at most {MAX_KNOWN_METRICS} are kept")]

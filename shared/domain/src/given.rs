@@ -90,18 +90,18 @@ pub fn at(text: &str) -> Timestamp {
     Timestamp::parse_absolute(text).expect(text)
 }
 
-/// The timestamp so many milliseconds after [`START`].
+/// The timestamp at this number of milliseconds after [`START`].
 pub fn at_millis(millis: i64) -> Timestamp {
     let start = Timestamp::from_millis(START).expect("a timestamp");
     start.saturating_add(TimeDelta::milliseconds(millis))
 }
 
-/// The timestamp so many seconds after [`START`].
+/// The timestamp at this number of seconds after [`START`].
 pub fn at_second(second: i64) -> Timestamp {
     at_millis(second * 1_000)
 }
 
-/// The timestamp so many minutes after [`START`].
+/// The timestamp at this number of minutes after [`START`].
 pub fn at_minute(minute: i64) -> Timestamp {
     at_second(minute * 60)
 }

@@ -31,7 +31,7 @@ pub enum SearchTest {
 pub enum SearchConditionError {
     /// The text has no sign of comparison, such as `=`.
     #[error(
-        "{0:?} is no condition; write a name, one of = < <= > >=, and a value, such as firmware=1.4"
+        "{0:?} is not a condition; write a name, one of = < <= > >=, and a value, such as firmware=1.4"
     )]
     NoSign(String),
     /// The text before the sign is not a name.

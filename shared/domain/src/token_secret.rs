@@ -15,7 +15,7 @@ const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 pub enum TokenSecretError {
     /// The text does not have the form of a token.
     #[error(
-        "The token is not valid: a token is {TOKEN_PREFIX} with {RANDOM} or {} characters behind it.",
+        "The token is not valid: a token is {TOKEN_PREFIX} with {RANDOM} or {} characters after it.",
         RANDOM + CHECKSUM
     )]
     Form,

@@ -26,7 +26,7 @@ impl DynamoStore {
     }
 
     /// How many read units and write units the table may consume in a second, provisioned or on demand. `None` if there
-    /// is no limit.
+    /// is not a limit.
     pub async fn max_units(
         &self,
         invocation: &Invocation,

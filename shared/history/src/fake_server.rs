@@ -8,7 +8,7 @@ use std::thread;
 
 /// A running server. It ends with the process.
 pub struct FakeServer {
-    /// Its address.
+    /// The address of the server.
     pub url: String,
 }
 
@@ -29,7 +29,7 @@ pub struct Request {
 #[derive(Debug)]
 pub struct Reply {
     text: Option<String>,
-    /// Whether the connection stays open behind it.
+    /// Whether the connection stays open after the answer.
     is_held: bool,
 }
 
@@ -53,7 +53,7 @@ impl Reply {
         Self::raw(status, &format!("{headers}{length}"), body)
     }
 
-    /// Makes an answer that stops behind the beginning of its body, without an end.
+    /// Makes an answer that stops after the beginning of its body, without an end.
     pub fn stalled(beginning: &str) -> Self {
         let length = format!("content-length: {}\r\n", beginning.len() + 1);
         Self { is_held: true, ..Self::raw(200, &length, beginning) }

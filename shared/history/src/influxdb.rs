@@ -31,11 +31,11 @@ const MANY: usize = 200_000;
 
 /// The points of a measurement in a window.
 pub struct Window {
-    /// Its name.
+    /// The name of the measurement.
     pub measurement: String,
     /// The end of the window in nanoseconds, exclusive.
     pub until: i64,
-    /// All of them.
+    /// All points of the measurement in the window.
     pub points: Vec<Point>,
 }
 

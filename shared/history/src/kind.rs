@@ -145,7 +145,7 @@ pub fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Result<Fo
             let format = asked.or_else(|| Format::of(path)).or(stream).or(database);
             return format.with_context(|| format!("{shown} is empty"));
         }
-        bail!("{shown} is no text; {KNOWN}");
+        bail!("{shown} is not a text; {KNOWN}");
     };
     ensure_not_foreign(bytes, path)?;
 
@@ -156,7 +156,7 @@ pub fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Result<Fo
     }
     // Before the file's name counts: a power cut leaves a file of zeros.
     if bytes.contains(&0) {
-        bail!("{shown} is no text; {KNOWN}");
+        bail!("{shown} is not a text; {KNOWN}");
     }
     if let Some(format) = asked.or_else(|| Format::of(path)) {
         return Ok(format);
@@ -261,8 +261,8 @@ mod tests {
             (b"\xff\xfet\0", "a is text in UTF-16: `iconv -f UTF-16 -t UTF-8` converts it"),
             (b"\xfe\xff\0t", "a is text in UTF-16"),
             (b"\x1f\x8b\x08", "a is a gzip file in another one: unpack it once"),
-            (b"\xff\xff\0\0", "a is no text"),
-            (b"a\0b,c", "a is no text"),
+            (b"\xff\xff\0\0", "a is not a text"),
+            (b"a\0b,c", "a is not a text"),
             (b"hello\n", "a begins with \"hello\""),
             (b"#group,false\n", "a is annotated CSV of Flux"),
         ] {
@@ -270,7 +270,7 @@ mod tests {
             assert!(error.starts_with(expected) && error.ends_with(KNOWN), "{error}");
         }
         let zeros = of(&[0; 8], Path::new("a.csv"), Some(Format::Csv)).unwrap_err().to_string();
-        assert!(zeros.starts_with("a.csv is no text"), "{zeros}");
+        assert!(zeros.starts_with("a.csv is not a text"), "{zeros}");
         assert_eq!(kind(b" \n").unwrap_err(), "a is empty");
         for (name, format) in
             [("a.csv", Format::Csv), ("-", Format::Ndjson), ("a.jsonl.gz", Format::Ndjson)]

@@ -70,7 +70,7 @@ impl Kind<'_> {
 impl Line {
     /// Decodes a line of JSON that was received at `now`.
     pub fn decode(record: Record, now: Timestamp) -> Self {
-        // A line that is not an object is decoded as a reading, which tells the error.
+        // A line that is not an object is decoded as a reading, which returns the error.
         let kind = serde_json::from_str::<Kind<'_>>(&record.json).ok();
         if kind.as_ref().is_some_and(Kind::is_of_registry) {
             return Self::Registry(record);

@@ -22,14 +22,14 @@ pub struct Point {
     pub line: u64,
     /// The tags that identify the device.
     pub way: Way,
-    /// Of long-term statistics the hour that the point stands for. Other points stand for their instant.
+    /// The hour that a point of long-term statistics stands for. Other points stand for their instant.
     pub hour: Option<StatisticHour>,
 }
 
 /// An hour of long-term statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatisticHour {
-    /// Its beginning, in nanoseconds.
+    /// The beginning of the hour, in nanoseconds.
     pub start: i64,
     /// Whether the source has hourly means only at that time.
     pub has_means_only: bool,
@@ -45,7 +45,7 @@ pub const DEVICE_TAG: &str = "roomtide_device";
 pub enum Way {
     /// All tags, as in an ordinary write.
     Plain,
-    /// The tag of Home Assistant's entity; the room's tag is no part of the device.
+    /// The tag of Home Assistant's entity; the room's tag is not a part of the device.
     Entity,
     /// The tag with the chosen device.
     Device,

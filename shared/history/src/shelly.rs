@@ -1,7 +1,7 @@
 //! The logs of Shelly's energy meters: CSV with the energy of each interval. Sends nothing.
 //!
-//! The meter itself sends totals. So the amounts are added up to the same counters, with an offset that fits the
-//! meter's own values.
+//! The meter's own readings have totals. So the amounts of the log are added up to counters with the same names, and an
+//! offset fits the counters to the meter's own values.
 //!
 //! Sources: <https://shelly-api-docs.shelly.cloud/gen2/ComponentsAndServices/EMData#csv-file-download>, and for the first
 //! generation, which does not document its files, samples:

@@ -85,7 +85,7 @@ pub(crate) enum Content {
     Constant(Value),
     Computed(Operator, Box<[Content; 2]>),
     Math(Math, Vec<Content>),
-    /// A name that is no field and no tag; the column is empty.
+    /// A name that is neither a field nor a tag; the column is empty.
     Nothing,
 }
 

@@ -75,7 +75,7 @@ impl Splitting<'_> {
                 let text = match other {
                     Expression::Reference { name, .. } => name.clone(),
                     Expression::Call { name, .. } => format!("{name}()"),
-                    _ => "it is no comparison".to_owned(),
+                    _ => "it is not a comparison".to_owned(),
                 };
                 refuse!("invalid condition expression: {text}")
             }
@@ -179,7 +179,7 @@ enum Constant {
     Time(i128),
     Duration(i128),
     Whole(i128),
-    /// A text that is no date.
+    /// A text that is not a date.
     Text,
 }
 

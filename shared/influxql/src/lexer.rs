@@ -19,7 +19,7 @@ pub(crate) enum Token {
     Parameter(String),
     /// An operator or a punctuation mark.
     Mark(&'static str),
-    /// Characters that are no token, such as a text without a closing quote.
+    /// Characters that are not a token, such as a text without a closing quote.
     Bad(String),
     End,
 }

@@ -42,6 +42,6 @@ fn literal(of: &serde_json::Value) -> Option<Expression> {
 fn unusable(name: &str) -> QueryError {
     let name = domain::excerpt(name);
     QueryError::new(format!(
-        "error parsing query parameters: {name} is no text, no number, and neither true nor false"
+        "error parsing query parameters: {name} is not a text, a number, true or false"
     ))
 }

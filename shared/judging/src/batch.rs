@@ -57,12 +57,13 @@ struct Match<'a> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges the rules on the devices of a batch. Budgets and counters wait for whole quarters of an hour and are left
-    /// out. A rule on more than `MAX_FEW` devices waits for the recheck that `rollup` stores for a quarter that breaks
-    /// it. A batch judges such a rule only if it limits a metric, and the quarter may have its rollup already.
+    /// Judges the rules on the devices of a batch. Budgets and counters are left out, because they wait for whole
+    /// quarters of an hour. A rule on more than `MAX_FEW` devices waits for the recheck that `rollup` stores if a
+    /// quarter breaks the rule. Such a rule is judged here only if it limits a metric, and the quarter of a late
+    /// reading may have a rollup already.
     ///
     /// Devices whose newest reading in the batch is over a day old are ignored. If rules, devices or states cannot be
-    /// read, the report asks to judge the devices that are not ignored again.
+    /// read, the report asks to judge all other devices again.
     pub async fn judge_batch(&self, batch: &BTreeMap<DeviceId, Written>) -> BatchReport {
         let fresh: Fresh<'_> =
             batch.iter().filter(|(_, written)| !is_history(written, self.table.now)).collect();
@@ -115,7 +116,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// Each device in the batch with each rule on it that is judged by batches.
+    /// Each device of the batch with each rule on the device that batches judge.
     fn matches<'a>(
         &self,
         rules: &'a Rules,
@@ -141,8 +142,8 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 
     /// The registered devices of a batch. A device that the remembered list does not have may be new, so it is read
-    /// from the table. If memory cannot hold the list, only devices with late readings are read: no others are judged
-    /// on group rules.
+    /// from the table. If memory cannot hold the list, only devices with late readings are read, because only these are
+    /// judged by rules on groups.
     async fn known_devices(&self, rules: &Rules, fresh: &Fresh<'_>) -> Result<KnownDevices> {
         // Only rules on groups need more of a device than its id.
         if rules.on_groups().next().is_none() {
@@ -220,8 +221,8 @@ fn since(written: &Written) -> Option<Timestamp> {
     written.keys().next().copied()
 }
 
-/// Whether the earliest reading may have come after its quarter of an hour was over and had its rollup. A rule on many
-/// devices is judged by rollups, and would miss the reading.
+/// Whether the earliest reading may have come after its quarter of an hour got a rollup. A rule on many devices is
+/// judged by rollups, and would miss the reading.
 fn may_be_sealed(written: &Written, now: Timestamp) -> bool {
     since(written).is_some_and(|since| is_over(QuarterHour::of(since).end(), now))
 }

@@ -16,7 +16,7 @@ const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 /// The greatest age of rules while the table throttles reading them again. Rollups are made every 15 minutes.
 const MAX_LAST_AGE: TimeDelta = TimeDelta::hours(1);
 /// The longest wait while the table throttles the rules. No rollup is folded during the wait.
-const MAX_ASKING: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// The rules that a process remembers while it makes rollups. They decide which devices are judged again.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl SealedBreaches {
             return Ok(Breaches(rules));
         }
 
-        let part = session.invocation.with_patience(MAX_ASKING);
+        let part = session.invocation.with_patience(MAX_WAIT);
         match session.within(&part).alert_rules().await {
             Ok(rules) => {
                 let rules = rules.found.into_iter().filter(|rule| rule.definition.is_on);

@@ -6,12 +6,13 @@ use alerts::{Group, Rule, Scope};
 use chrono::TimeDelta;
 use domain::{Device, DeviceId, Meter, MetricInfo, MetricKind, MetricName};
 
-/// The most devices of a rule that batches judge. For more, `rollup` asks for a judgement if a quarter breaks the rule.
+/// The largest number of devices of a rule that batches judge. For a rule on more devices, `rollup` stores a recheck
+/// when a quarter of an hour breaks the rule.
 pub const MAX_FEW: usize = 1_000;
-/// A list is used for so long for each thousand of its devices, rounded up. So reading lists costs some 110 read units
-/// a minute at any size. A device that joins a group is found when the list is read again.
+/// How long a list is used for each thousand of its devices, rounded up. So reading lists costs some 110 read units a
+/// minute at any size. A device that joins a group is found when the list is read again.
 const AGE_OF_A_THOUSAND: TimeDelta = TimeDelta::minutes(1);
-/// How long it is believed that there are too many devices for memory. To check it costs over a thousand read units.
+/// How long there are assumed to be too many devices for memory. A check costs over a thousand read units.
 const AGE_OF_TOO_MANY: TimeDelta = TimeDelta::hours(1);
 
 /// Devices by id.

@@ -13,8 +13,9 @@ use crate::result::NextState;
 use crate::rule_on_subject::RuleOnSubject;
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges a rule on a device or a room by its readings. If the table throttles the silence limit, the judgement
-    /// waits for it only if the result depends on it. If the limit's item is damaged, the longest limit is used.
+    /// Judges a rule on a device or a room by its readings. If the table throttles the request for the silence limit,
+    /// it is repeated only if the result depends on the limit. If the limit's item is damaged, the longest limit is
+    /// used.
     pub(crate) async fn judge_episodes(
         &self,
         on_subject: RuleOnSubject<'_>,

@@ -25,11 +25,11 @@ const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 
 /// How long a silence limit that was learned from a device's history is used.
 const LEARNED_AGE: TimeDelta = TimeDelta::hours(6);
-/// How long it is remembered which rules an unfinished recheck has judged.
+/// How long the rules that an unfinished recheck has judged are remembered.
 const RECHECKED_AGE: TimeDelta = TimeDelta::hours(1);
 /// The greatest age of a device list while the table throttles a newer one.
 const MAX_LAST_LIST: TimeDelta = TimeDelta::minutes(15);
-/// The most devices in one memory. If there would be more, all are forgotten.
+/// The largest number of devices that one memory holds. If there would be more, all are forgotten.
 const MAX_REMEMBERED: usize = 20_000;
 
 /// No judgement begins if less time is left, because it would not end in time.
@@ -50,7 +50,7 @@ pub struct Judging {
     pub(crate) rechecked: BoundedMemory<(DeviceId, u64), BTreeSet<RuleId>>,
 }
 
-/// The requests that are made at most once a minute while the table throttles them.
+/// The kinds of requests that are made at most once a minute while the table throttles them.
 #[derive(Debug, Default)]
 pub(crate) struct Throttles {
     rules: RequestThrottle,
@@ -125,7 +125,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// The rules and channels, read now.
     pub async fn refresh(&self) -> StoreResult<Arc<Rules>> {
-        // Older remembered rules may not have the last pause of the system.
+        // The pauses of older rules may lack the last pause of the system.
         let before = self.judging.rules.get(self.table.now, |_| LEAST_PAUSE);
         let read = self.read_rules(before.as_deref()).await?;
         Ok(self.judging.rules.keep(read, self.table.now))
@@ -151,7 +151,7 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// The devices; none, and the reason, if their list cannot be read: rules that name a device need no list.
+    /// The devices. If their list cannot be read, no devices and the reason: rules that name a device need no list.
     pub(crate) async fn devices_if_read(&self) -> (Arc<Devices>, Option<StoreError>) {
         match self.devices().await {
             Ok(devices) => (devices, None),

@@ -10,12 +10,12 @@ use crate::Result;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 
-/// The most readings of one judgement or preview: a day with more than one reading a second.
+/// The largest number of readings of one judgement or preview: a day with more than one reading a second.
 pub(crate) const MAX_READINGS: usize = 100_000;
 /// The number of readings that are read at once.
 const PAGE: usize = 2_000;
 
-/// Asks for readings of one device.
+/// The readings of one device that are read.
 pub(crate) struct ObservationQuery<'a> {
     pub(crate) device: &'a DeviceId,
     pub(crate) metric: Option<&'a MetricName>,

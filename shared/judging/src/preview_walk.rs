@@ -15,7 +15,7 @@ use crate::ports::Store;
 
 /// The number of readings that are read at once.
 const PAGE: usize = 5_000;
-/// The most quarters of an hour that are read at once.
+/// The largest number of quarters of an hour that are read at once.
 const MAX_STRETCH: usize = 96;
 
 /// A rule to try on the past of one device.
@@ -33,7 +33,7 @@ pub(crate) struct PreviewWalk<'a> {
 struct Quarter {
     range: TimeRange,
     stored: Option<StoredRollup>,
-    /// Whether its readings have not expired yet.
+    /// Whether the quarter's readings have not expired yet.
     has_readings: bool,
     /// Whether the quarter may begin an episode.
     may_breach: bool,

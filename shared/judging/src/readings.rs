@@ -50,7 +50,7 @@ impl<S: Store> JudgingSession<'_, S> {
         start: &Start,
     ) -> Result<Vec<Observation>> {
         let readings = self.observations(device, metric, start).await?;
-        // Only a value of 0 or less may not belong to a counter. Without any, the device need not be read.
+        // Only a value of 0 or less may not belong to a counter. Without such a value the device need not be read.
         let may_not_count = |reading: &Observation| {
             reading.value.as_ref().is_some_and(|value| !value.is_positive())
         };

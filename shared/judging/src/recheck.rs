@@ -17,7 +17,7 @@ use crate::report::JudgingReport;
 use crate::rules::{Rules, subjects_of};
 use crate::task::{JudgingTask, Tasks};
 
-/// The most devices on which a saved rule is judged at once.
+/// The largest number of devices on which a saved rule is judged at once.
 const MAX_AT_ONCE: usize = 20;
 
 /// The result of judging a saved rule.
@@ -78,7 +78,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     }
 
     /// Judges a rule on its subjects, beginning after the last device that was judged. If a judgement fails or panics,
-    /// its device gets a recheck of its own and holds up no other device.
+    /// its device gets a recheck of its own and delays no other device.
     async fn recheck_rule(
         &self,
         rules: &Rules,

@@ -95,14 +95,14 @@ impl JudgingReport {
         self.unlisted = self.unlisted.take().or(more.unlisted);
     }
 
-    /// Whether no state could be stored, or no task was done and those of several devices are left. One device that
-    /// the table throttles says nothing of the others.
+    /// Whether states failed to be stored and no state was stored, or no task was done and tasks of several devices are
+    /// left. If the table throttles a single device, that says nothing about others.
     pub fn has_failed(&self) -> bool {
         let are_of_several = self.left.windows(2).any(|two| two[0].subject != two[1].subject);
         self.unstored > 0 && self.stored == 0 || self.done == 0 && are_of_several
     }
 
-    /// Whether the devices were known, and each task was judged or failed for good.
+    /// Whether the list of devices could be read, and each task was judged or failed for good.
     pub const fn is_done(&self) -> bool {
         !self.is_cut && self.left.is_empty() && self.unlisted.is_none()
     }

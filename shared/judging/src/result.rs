@@ -39,7 +39,7 @@ impl JudgementResult {
     }
 }
 
-/// A judgement that failed.
+/// The failure of a judgement.
 #[derive(Debug)]
 pub(crate) struct NotJudged {
     /// Why.
@@ -76,7 +76,7 @@ impl fmt::Display for LostMessages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} messages, the oldest of judgements that had too many, are told to nobody",
+            "{} messages are sent to nobody: a judgement had too many, and its oldest are left out",
             self.0
         )
     }
@@ -116,8 +116,9 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(known)
     }
 
-    /// Stores a judgement; `None` if somebody changed the state meanwhile, so that the rule has to be judged again.
-    /// Fails if the rule was saved again since it was read. The next process that reads the rules judges the saved one.
+    /// Stores a judgement. Returns `None` if somebody changed the state meanwhile, so that the rule has to be judged
+    /// again. Fails if the rule was saved again since it was read. The next process that reads the rules judges the
+    /// saved one.
     pub(crate) async fn put(
         &self,
         judgement: &NewJudgement,

@@ -19,7 +19,7 @@ use crate::devices::Devices;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 
-/// A room counts as silent after so long without a new mean.
+/// The time without a new mean after which a room counts as silent.
 pub(crate) const ROOM_SILENCE: TimeDelta = TimeDelta::hours(1);
 /// The longest time from a quarter's end until the next quarter's rollup is complete: that quarter's own length, eleven
 /// minutes of waiting, a round through all groups of devices, and the time that making rollups takes.

@@ -11,11 +11,12 @@ use crate::ports::Store;
 use crate::rules::Rules;
 
 /// The longest time for reading the zone or the pauses: messages are sent also without them.
-const MAX_ASKING: Duration = Duration::from_secs(3);
+const MAX_READING: Duration = Duration::from_secs(3);
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Reads the rules, and if there are any, what a judgement needs besides. While the zone or the pauses cannot be
-    /// read, those of `before` are used. Sending needs no pauses, and budgets take their zone from the rollups.
+    /// Reads the rules. If there are rules, also reads their channels, the zone and the pauses. While the zone or the
+    /// pauses cannot be read, those of `before` are used. Sending needs no pauses, and budgets take their zone from the
+    /// rollups.
     pub(crate) async fn read_rules(&self, before: Option<&Rules>) -> StoreResult<Rules> {
         let rules = self.table.alert_rules().await?;
         let mut read = Rules {
@@ -35,8 +36,8 @@ impl<S: Store> JudgingSession<'_, S> {
         read.unreadable.extend(channels.unreadable);
 
         let Session { invocation, now, .. } = self.table;
-        let asking = || invocation.shortened_to(MAX_ASKING.min(invocation.remaining() / 2));
-        read.zone = match self.table.within(&asking()).rollup_state().await {
+        let part = || invocation.shortened_to(MAX_READING.min(invocation.remaining() / 2));
+        read.zone = match self.table.within(&part()).rollup_state().await {
             Ok(state) => state.and_then(|state| state.zone.parse().ok()),
             Err(error) => {
                 read.lacking.push(error);
@@ -44,7 +45,7 @@ impl<S: Store> JudgingSession<'_, S> {
             }
         };
 
-        let pauses = match self.table.within(&asking()).running_note().await {
+        let pauses = match self.table.within(&part()).running_note().await {
             Ok(note) => Some(pauses_of(note, now)),
             Err(error) => {
                 // A damaged note counts as absent. The next process that notes that the system runs will replace it.
@@ -58,9 +59,9 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(read)
     }
 
-    /// The pauses of the system, in order: the times when it took nothing in. If they were not read with the rules,
-    /// they are read now. If that fails, no rule is judged, because devices would count as silent while the system
-    /// stood still.
+    /// The pauses of the system, in order: the times when it stood still. If they were not read with the rules, they
+    /// are read now. If that fails, no rule is judged, because devices would count as silent while the system stood
+    /// still.
     pub(crate) async fn pauses<'r>(&self, rules: &'r Rules) -> StoreResult<&'r [TimeRange]> {
         let pauses = rules.pauses.get_or_try_init(async || {
             let note = self.table.running_note().await?;

@@ -88,7 +88,7 @@ impl<S: Store> JudgingSession<'_, S> {
 }
 
 /// The time up to which the rollups of a subject are complete: those of the device, or of all devices in a room's mean.
-/// A device that the table throttles holds up only its own group of devices.
+/// A device that the table throttles delays only its own group of devices.
 fn sealed_until(
     subject: &AlertSubject,
     watch: &Watch,

@@ -46,8 +46,8 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(report)
     }
 
-    /// Judges a rule on a device if the device is silent. The task then rests: until the device may be silent, at most
-    /// [`MAX_REST`], or [`MAX_UNJUDGED`] after a judgement.
+    /// Judges a rule on a device if the device is silent; the task then rests for [`MAX_UNJUDGED`]. Otherwise the task
+    /// rests until the device may be silent, at most for [`MAX_REST`].
     pub(crate) async fn judge_if_silent(
         &self,
         on_subject: RuleOnSubject<'_>,

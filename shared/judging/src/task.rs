@@ -39,7 +39,7 @@ pub(crate) enum JudgingTask<'a> {
 impl JudgingTask<'_> {
     /// Whether the judgement of a rule may need the silence limit that is learned from a device's rollups. `false` for
     /// all other kinds of tasks, which keep their order.
-    fn asks_for_limit(&self) -> bool {
+    fn may_need_silence_limit(&self) -> bool {
         let Self::Rule { rule, .. } = self else { return false };
         match rule.definition.watch {
             Watch::Metric { .. } => rule.definition.no_data != NoData::Keep,
@@ -86,16 +86,17 @@ impl<'a> Tasks<'a> {
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges tasks until they are done or the time is over. For some triggers, the next call begins after the task
-    /// that was tried last. So no task waits for ever, however many others there are or fail. If a request about a
-    /// device is throttled, the device's other tasks are skipped and reported as left. Rules that need no silence limit
-    /// come first, because the limit is learned from rollups, whose request may be throttled while all others succeed.
-    /// States of deleted rules come last, because each asks for its rule.
+    /// that was tried last, so that no task waits for ever. If a request about a device is throttled, the device's
+    /// other tasks are skipped and reported as left.
+    ///
+    /// Tasks that may need a silence limit come last: the limit is learned from rollups, whose request may be throttled
+    /// while all others succeed. States of deleted rules come last too, because each needs a request for its rule.
     pub(crate) async fn judge_all(&self, tasks: Tasks<'_>) -> JudgingReport {
         let mut report = JudgingReport::default();
         let (trigger, rules) = (tasks.trigger, tasks.rules);
         let begin_after = match trigger {
-            // In order. Even so, no task waits for ever: unjudged tasks of a batch become rechecks, and the recheck of
-            // a saved rule names its last judged device.
+            // From the first task on. No task waits for ever: unjudged tasks of a batch become rechecks, and the
+            // recheck of a saved rule names its last judged device.
             Trigger::Batch | Trigger::Saved => None,
             Trigger::Recheck => tasks.random_key(),
             Trigger::Due | Trigger::Silence | Trigger::Sealed => {
@@ -106,7 +107,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let mut tasks: Vec<_> = tasks.starting_after(begin_after.as_ref()).collect();
         // Sorting is stable: within both parts, the order after `begin_after` stays.
         let comes_last = |key: &AlertKey, task: &JudgingTask<'_>| {
-            task.asks_for_limit() || rules.get(&key.rule).is_none()
+            task.may_need_silence_limit() || rules.get(&key.rule).is_none()
         };
         tasks.sort_by_cached_key(|(key, task)| comes_last(key, task));
 
@@ -142,8 +143,8 @@ impl<S: Store> JudgingSession<'_, S> {
             report.add(key, result);
         }
 
-        // The next call goes on after this task. Of its device, another rule then comes first, so that one throttled
-        // rule does not hold up the others. After a cut, it goes on after the last task that was tried.
+        // The next call goes on after this task, so that another rule on the same device comes first. If the time ran
+        // out, the next call goes on after the last task that was tried.
         if let Some(key) = last_throttled.filter(|_| !report.is_cut) {
             self.judging.progress.note(trigger, &key);
         }

@@ -7,8 +7,8 @@ use table::{Remembered, Session, StoreError, StoreResult, out_of_patience};
 const REST: TimeDelta = TimeDelta::minutes(1);
 
 /// The last throttling of one kind of request, which many judgements make. Such a request gets a part of the time. If
-/// it is throttled, further requests of its kind fail at once for a minute: their kind rests. Judgements use what was
-/// read last, or are put off, so that others keep their time.
+/// it is throttled, its kind rests: for a minute, further requests of the kind fail at once. A judgement then uses what
+/// was read last, or is put off, so that the time is left to others.
 #[derive(Debug, Default)]
 pub struct RequestThrottle(Remembered<()>);
 
@@ -25,8 +25,7 @@ impl RequestThrottle {
         }
 
         let part = table.invocation.with_quarter_patience();
-        // If no time is given for repeats, there is a single attempt. That it was throttled says little of the next
-        // one.
+        // Without patience there is a single attempt, which says little about the next request.
         let is_repeated = !part.patience().is_zero();
         let answer = request(table.within(&part)).await;
         if is_repeated && matches!(answer, Err(StoreError::Throttled(_))) {

@@ -8,7 +8,7 @@ use http::Uri;
 
 use crate::address::{ForbiddenAddress, Reach};
 
-/// The most characters of an address.
+/// The largest length of an address in characters.
 const MAX_LENGTH: usize = 2_048;
 
 /// The address of a server or of a webhook.

@@ -61,7 +61,7 @@ pub(crate) struct Asking {
     pub(crate) time: Option<Pointer>,
     /// The device of a row: its id, or the JSON pointer to the id.
     pub(crate) device: Option<TextTemplate>,
-    /// How often each row is repeated until the next row.
+    /// The interval at which each row is repeated until the next row.
     pub(crate) fill: Option<RowFill>,
     #[serde(default)]
     pub(crate) metrics: BTreeMap<MetricName, MetricPointer>,
@@ -157,11 +157,12 @@ impl Asking {
 
         let url = self.example_url(reach).map_err(|why| wrong(&why))?;
         let query = text.split_once('?').map_or("", |(_, query)| query);
-        let bare = query.split('&').find(|pair| {
+        // A parameter whose name says that it is a secret must have a placeholder as its value.
+        let written_secret = query.split('&').find(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             is_of_secret(name) && !has_placeholder(value)
         });
-        match bare {
+        match written_secret {
             Some(pair) if url.uri().query().is_some() => {
                 let name = pair.split('=').next().unwrap_or_default();
                 let why = format!(
@@ -182,7 +183,7 @@ impl Asking {
             let wrong = |why: &str| Err(MemberError::of(&format!("headers.{name}"), why));
             let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
             if name.is_empty() || !name.bytes().all(is_token) {
-                return wrong("is no name of a header");
+                return wrong("is not the name of a header");
             }
             if OF_CLIENT.split(' ').any(|own| own.eq_ignore_ascii_case(name)) {
                 return wrong("is a header that cannot be set");

@@ -24,7 +24,7 @@ impl TryFrom<String> for Pointer {
         match text.as_str() {
             "" => Ok(Self(text)),
             place if place.starts_with('/') && place.len() <= 512 => Ok(Self(text)),
-            _ => Err("is no JSON pointer; write one like /data/temperature".to_owned()),
+            _ => Err("is not a JSON pointer; write one like /data/temperature".to_owned()),
         }
     }
 }
@@ -89,7 +89,7 @@ impl TryFrom<String> for Hold {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        duration::hold::parse(&text).map(Self).ok_or("is no time such as 30m, of a day at most")
+        duration::hold::parse(&text).map(Self).ok_or("is not a time such as 30m, at most a day")
     }
 }
 
@@ -106,7 +106,7 @@ impl TryFrom<Number> for Factor {
     }
 }
 
-/// How often a row is repeated until the next row.
+/// The interval at which a row is repeated until the next row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(crate) enum RowFill {
     /// A quarter of an hour.

@@ -24,7 +24,7 @@ pub struct Portion {
     pub about: BTreeMap<MetricName, AboutMetric>,
     /// The rows in JSON. A payload is one row.
     pub rows: Vec<String>,
-    /// Whether the portion says how the source is, and is no part of an answer.
+    /// Whether the portion says how the source is, and is not a part of an answer.
     pub is_own: bool,
     /// Whether each value has its own time. If so, an unchanged portion need not be stored again.
     pub is_timed: bool,

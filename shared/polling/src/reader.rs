@@ -326,14 +326,14 @@ fn repeated(rows: Vec<AnswerRow>) -> Vec<AnswerRow> {
 }
 
 fn no_array(place: &str) -> String {
-    format!("{place:?} of the answer is no array")
+    format!("{place:?} of the answer is not an array")
 }
 
 fn time_of(value: &Value) -> Result<Timestamp, String> {
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
-        _ => return Err("is no timestamp".to_owned()),
+        _ => return Err("is not a timestamp".to_owned()),
     };
     Timestamp::parse_absolute(&text).map_err(|why| why.to_string())
 }

@@ -19,7 +19,7 @@ const MAX_LENGTH: usize = 1_024;
 const LEAST_HIDDEN: usize = 6;
 /// The text that takes the place of a secret.
 const HIDDEN: &str = "***";
-/// How often a text is unescaped: JSON within JSON, or a URL within a URL, is escaped twice.
+/// The number of times that a text is unescaped: JSON within JSON, or a URL within a URL, is escaped twice.
 const UNESCAPED_TIMES: usize = 3;
 
 /// The secrets of a source, by name. `Debug` shows only the names.

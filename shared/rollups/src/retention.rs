@@ -18,7 +18,8 @@ pub struct Retention {
 
 /// The time for which an emptied rollup stays: longer than any fold that still saw a reading.
 const EMPTIED: TimeDelta = TimeDelta::days(7);
-/// Readings that expire so soon count as gone: clocks differ, and the readings of a bucket do not expire together.
+/// The time before its expiry from which a reading counts as gone: clocks differ, and the readings of a bucket do not
+/// expire together.
 const MARGIN: TimeDelta = TimeDelta::days(1);
 
 impl Retention {

@@ -6,7 +6,7 @@ use domain::{QuarterHour, TimeRange, Timestamp};
 /// The time after the end of a bucket from which a change of its readings is folded at once. An earlier change is left
 /// to the sweep.
 pub const GRACE: TimeDelta = TimeDelta::minutes(10);
-/// The most by which two clocks of the system differ.
+/// The largest difference between two clocks of the system.
 pub const SKEW: TimeDelta = TimeDelta::seconds(60);
 /// An open day is folded again each time that it has grown by this much. So a reader of the day needs the quarters of
 /// at most this time.

@@ -343,8 +343,8 @@ mod tests {
         let mistyped = whole.replace('c', "d");
         for (secret, expected, reads) in [
             ("", "There is no token", 0),
-            ("x", "a token is rt_ with 43 or 49 characters behind it", 0),
-            (&whole[..30], "a token is rt_ with 43 or 49 characters behind it", 0),
+            ("x", "a token is rt_ with 43 or 49 characters after it", 0),
+            (&whole[..30], "a token is rt_ with 43 or 49 characters after it", 0),
             (&mistyped, "mistyped or cut", 0),
             (&whole, "The token is not valid.", 1),
             (&secret("unknown"), "The token is not valid.", 1),

@@ -1,4 +1,4 @@
-//! The hint that tells the function `alerting` that messages wait. Sends no message.
+//! The hint to the function `alerting` that messages wait. Sends no message.
 
 mod lambda;
 

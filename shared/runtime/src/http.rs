@@ -136,8 +136,8 @@ impl<C: Clock> HttpFunction<C> {
             if access == Access::Formed {
                 self.authenticator.check_form(request)?;
             }
-            let asked = NeededAccess { access, place: endpoint.looks_at(&id) };
-            let grant = self.authenticator.authorize(request, asked, session, log).await?;
+            let needed = NeededAccess { access, place: endpoint.looks_at(&id) };
+            let grant = self.authenticator.authorize(request, needed, session, log).await?;
             let params = Params::of(request, endpoint)?;
             handler.answer(Call { endpoint, id, params, grant, request, session, log }).await
         };

@@ -67,7 +67,7 @@ impl<C: Clock> LambdaFunction<C> {
         deadline: Deadline,
     ) -> Result<Reply, String> {
         let Some((service, path)) = &self.target else {
-            return Err("there is no such function here".to_owned());
+            return Err("this system does not have the function".to_owned());
         };
         let now = DateTime::from_timestamp_millis(self.clock.now().as_millis()).unwrap_or_default();
         let call = ServiceCall {
@@ -76,8 +76,8 @@ impl<C: Clock> LambdaFunction<C> {
             body: event,
             now: SystemTime::from(now),
         };
-        let asked = tokio::time::timeout(deadline.remaining(), service.post(call)).await;
-        let reply = asked.map_err(|_| "the invocation's time is over".to_owned())?;
+        let answered = tokio::time::timeout(deadline.remaining(), service.post(call)).await;
+        let reply = answered.map_err(|_| "the invocation's time is over".to_owned())?;
         reply.map_err(|error| error.to_string())
     }
 }
@@ -107,6 +107,6 @@ pub struct NoFunction;
 
 impl InvokeFunction for NoFunction {
     fn invoke(&self, _: String, _: Deadline) -> Invoking<'_> {
-        Box::pin(async { Err(NotInvoked("there is no such function here".to_owned())) })
+        Box::pin(async { Err(NotInvoked("this system does not have the function".to_owned())) })
     }
 }

@@ -24,11 +24,11 @@ pub use unanswered::{Cause, TIMEOUT, TlsFault, Unanswered};
 
 use crate::resolver::CheckedNames;
 
-/// The most bytes that are read of an answer's body to show people the reason of a failure.
+/// The largest number of bytes that are read of an answer's body to show people the reason of a failure.
 const MAX_ANSWER: u64 = 4 * 1024;
-/// The most bytes of a body, if the answer is read as a whole.
+/// The largest size of a body in bytes, if the answer is read as a whole.
 const MAX_FETCHED: u64 = 512 * 1024;
-/// The most bytes of an answer's headers.
+/// The largest size of an answer's headers in bytes.
 const MAX_HEADERS: usize = 16 * 1024;
 const USER_AGENT: &str = concat!("roomtide/", env!("CARGO_PKG_VERSION"));
 

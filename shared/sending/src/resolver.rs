@@ -14,7 +14,7 @@ use ureq::config::Config;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 
-/// The most addresses of a host that the client takes.
+/// The largest number of a host's addresses that the client takes.
 const MAX_ADDRESSES: usize = 16;
 
 /// Resolves the names of hosts.

@@ -82,7 +82,7 @@ impl<'a> ReadAllowance<'a> {
     ///
     /// # Errors
     ///
-    /// If the rows have too many values or cost too many read units; the message says what to ask instead.
+    /// If the rows have too many values or cost too many read units; the message says what to request instead.
     pub async fn charge(
         &mut self,
         session: Session<'_, impl Store>,
@@ -121,9 +121,9 @@ impl<'a> ReadAllowance<'a> {
     fn too_many(&self, question: &DeviceQuestion<'_>) -> String {
         let (rows, devices) = (question.grid.rows().len(), self.devices());
         format!(
-            "This is made of {} values, of {rows} rows of the metrics of {devices}, and one answer is made \
-             of at most {MAX_ROW_VALUES}. Narrow from and to, or ask for a longer unit, for fewer metrics, or room by \
-             room or device by device.",
+            "This answer would have {} values, from {rows} rows of the metrics of {devices}; one answer has at most \
+             {MAX_ROW_VALUES}. Narrow from and to, or ask for a longer unit, for fewer metrics, or room by room or \
+             device by device.",
             self.values
         )
     }

@@ -69,7 +69,7 @@ async fn by_rollups(
     parts: impl Fn(&DeviceQuestion<'_>) -> Vec<TimeRange>,
     search: &EpisodeSearch,
 ) -> Result<Vec<Matching>, SeriesError> {
-    let asked = questions.iter().map(|question| {
+    let reads = questions.iter().map(|question| {
         let parts = parts(question);
         async move {
             let mut matching = Matching::new();
@@ -79,7 +79,7 @@ async fn by_rollups(
             Ok::<_, SeriesError>(matching)
         }
     });
-    at_once(DEVICE_CONCURRENCY, asked).await
+    at_once(DEVICE_CONCURRENCY, reads).await
 }
 
 /// Finds matching quarters in the index, and in rollups for time that the index may not have yet. The inner `Err` says
@@ -162,7 +162,7 @@ fn indexed_range(question: &DeviceQuestion<'_>) -> Option<TimeRange> {
 }
 
 /// Whether the device's rollups of 15 minutes reach back as far as its daily rollups. If they have expired, the index
-/// is silently incomplete, while a read of the rollups says from when on there are some.
+/// is incomplete without saying so, while a read of the rollups says since when there are rollups.
 async fn has_oldest(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,

@@ -2,12 +2,12 @@
 
 use table::StoreError;
 
-/// A failure on the way to a series.
+/// The reason why a series cannot be answered.
 #[derive(Debug)]
 pub enum SeriesError {
     /// An error of the table.
     Store(StoreError),
-    /// The request passes a limit, or its data has expired. The text tells the client what to ask instead.
+    /// The request passes a limit, or its data has expired. The text says what the client may request instead.
     OutOfReach(String),
 }
 

@@ -27,8 +27,8 @@ pub const MAX_READ: TimeDelta = TimeDelta::days(31);
 const MAX_READINGS: usize = 300_000;
 /// The largest number of rollups of one device from which rows are made.
 pub const MAX_ROLLUPS: usize = 45_000;
-/// The smallest number of quarters that are asked for at once, so that years without readings take few queries. A
-/// request may therefore read up to this many quarters beyond [`MAX_ROLLUPS`].
+/// The smallest number of quarters that one query spans, so that years without readings take few queries. A request may
+/// therefore read up to this many quarters beyond [`MAX_ROLLUPS`].
 const MIN_QUARTERS: usize = 5_000;
 /// The number of readings of one page.
 const PAGE: usize = 10_000;
@@ -146,7 +146,7 @@ pub struct RollupPiece {
     pub level: Level,
     /// The rollup of the values in this time.
     pub rollup: Rollup,
-    /// Whether the readings are in a room that was not asked for.
+    /// Whether the readings are in a room that the question does not have.
     pub is_in_other_room: bool,
     /// The timestamp of the first reading. For a stored rollup, it is that of the first value that the rollup counts.
     /// Only after a move is the first reading looked up.
@@ -232,7 +232,7 @@ pub(crate) async fn gather_with_day_before(
 
 /// How a stored rollup is used.
 enum Use {
-    /// The rollup is used. Its readings may be in a room that was not asked for.
+    /// The rollup is used. Its readings may be in a room that the question does not have.
     Whole { is_in_other_room: bool },
     /// The readings are read instead: the settings have changed since the fold.
     Refold,
@@ -293,8 +293,8 @@ impl<'a> Gathering<'a> {
         Ok(DeviceRollups { levels, ..self.gathered })
     }
 
-    /// Takes the range for which rollups are used: whole days, and quarters in the gaps between them. The last gap is
-    /// taken from readings if these cost less.
+    /// Fills the range for which rollups are used with whole days, and the gaps between days with quarters. The last
+    /// gap is filled from readings if they cost less.
     async fn take_rollups(
         &mut self,
         session: Session<'_, impl Store>,
@@ -310,7 +310,7 @@ impl<'a> Gathering<'a> {
         for gap in gaps {
             let inside = overlapping(&mut quarters, gap);
             let first = inside.first().map_or(gap.to(), |quarter| quarter.range.from());
-            // Quarters expire from the oldest on, so only time before the first one can have lost its quarters.
+            // The oldest quarters expire first, so only time before the first quarter can have lost its quarters.
             if let Ok(without_quarters) = TimeRange::new(gap.from(), first) {
                 self.check_expiry(session, without_quarters, &days).await?;
             }
@@ -428,9 +428,9 @@ impl<'a> Gathering<'a> {
             && !day.is_frozen
     }
 
-    /// Reads the newest part from readings, if they cost less than quarters as far as the newest daily rollup shows.
-    /// Returns whether it was read. Takes nothing without daily rollups, or if there are more readings than expected.
-    /// The attempt costs at most as much as the quarters.
+    /// Folds the last gap from readings, if the newest daily rollup shows that readings cost less than quarters.
+    /// Returns whether the gap is done. Does nothing if there is no daily rollup, or if there are more readings than
+    /// expected. The attempt costs at most as much as the quarters.
     async fn take_newest(
         &mut self,
         session: Session<'_, impl Store>,
@@ -459,15 +459,16 @@ impl<'a> Gathering<'a> {
         Ok(true)
     }
 
-    /// The most readings of the newest part that cost no more than its quarters. `None` if the part is too long, or if
-    /// the newest daily rollup shows that quarters cost less.
+    /// The largest number of readings that cost no more than the quarters of the gap. `None` if the gap is too long, or
+    /// if the newest daily rollup shows that quarters cost less.
     fn limit_of_newest(&self, gap: &TimeRange, newest: &StoredRollup) -> Option<usize> {
         let age = self.question.now.since(gap.from());
         if age > MAX_NEWEST.min(self.question.max_read) {
             return None;
         }
 
-        // A day as large as the newest one: does it cost more in readings than in quarters? Each quarter has a reading.
+        // Compares the cost of a day like the newest one: its readings, and its quarters. A quarter has at least one
+        // reading.
         let sizes = ItemSizes::of(self.question.device, newest.rollup.metrics.len());
         let readings = usize::try_from(newest.rollup.most_values()).unwrap_or(usize::MAX);
         let quarters = quarters_in(newest.range.length()).min(readings);
@@ -536,7 +537,8 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    /// The message for more than [`MAX_ROLLUPS`] quarters. Those before `reached` are as many as allowed.
+    /// The message for more than [`MAX_ROLLUPS`] quarters. The quarters before `reached` are as many as one request
+    /// reads.
     fn too_many(&self, reached: Timestamp, days: &[StoredRollup]) -> String {
         let whole = self.question.grid.range();
         let is_cut = |day: &StoredRollup| {
@@ -550,7 +552,7 @@ impl<'a> Gathering<'a> {
         };
         format!(
             "This takes more than {MAX_ROLLUPS} rollups of 15 minutes of {}, and one request reads no \
-             more; those before {reached} are as many. Narrow from and to{coarser}.",
+             more; the rollups before {reached} fit. Narrow from and to{coarser}.",
             self.question.device.id()
         )
     }
@@ -577,7 +579,7 @@ impl<'a> Gathering<'a> {
         let Some(day) = days.iter().rfind(has_readings) else { return Ok(()) };
 
         Err(SeriesError::OutOfReach(format!(
-            "The rollups of 15 minutes of {} before {} have expired. Ask from there on; or, for whole \
+            "The rollups of 15 minutes of {} before {} have expired. Ask from that time; or, for whole \
              days of the home's time zone, {}, with every=1d, 1w, 1mo or 1y.",
             self.question.device.id(),
             without_quarters.to().min(day.range.to()),
@@ -687,7 +689,7 @@ impl<'a> Gathering<'a> {
             piece.is_in_other_room == is_in_other_room && is_of_one_room
         };
 
-        // No piece of a stored rollup begins in `part`: its readings are read because it has none.
+        // No piece of a stored rollup begins in `part`: readings are read for time without such a piece.
         let before = self.gathered.pieces.last_mut();
         let mut before = before.filter(|piece| part.contains(piece.range.from()));
         if before.as_ref().is_some_and(|piece| goes_on(piece)) {
@@ -835,8 +837,8 @@ fn too_long(question: &DeviceQuestion<'_>) -> String {
     match question.horizon.state() {
         None => format!(
             "There are no rollups yet, and one request reads at most {days} days of readings. Narrow \
-             from and to; or wait for the first rollups, and run `roomtide rollups rebuild` for the \
-             readings that are older than they."
+             from and to; or wait for the first rollups, and run `roomtide rollups rebuild` for older \
+             readings."
         ),
         Some(state) if question.grid.range().from() < state.since => format!(
             "The rollups begin at {}, and one request reads at most {days} days of readings. Narrow \
@@ -852,13 +854,13 @@ fn too_long(question: &DeviceQuestion<'_>) -> String {
     }
 }
 
-/// The message that the readings of a quarter are gone, and from when on readings are kept.
+/// The message that the readings of a quarter are gone, and since when readings are kept.
 fn readings_expired(quarter: &StoredRollup, now: Timestamp) -> String {
     let until = quarter.raw_until.unwrap_or(Timestamp::MAX);
     let earliest = now.saturating_add(-until.since(quarter.range.from()));
     format!(
-        "This takes readings of {} from the 15 minutes that begin at {}, which have expired: readings \
-         are kept from about {earliest} on. Ask from there on, or with edges and rooms of whole quarters \
+        "This takes readings of {} from the 15 minutes that begin at {}, which have expired: the \
+         oldest readings are from about {earliest}. Ask from that time, or for rows of whole quarters \
          of an hour.",
         quarter.key.device,
         quarter.range.from()

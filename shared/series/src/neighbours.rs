@@ -118,8 +118,8 @@ struct Stretch {
 
 impl<S: Store> NeighbourSearch<'_, S> {
     /// Searches outwards from the edge of the range. A value at the edge counts only in a forward search. First reads
-    /// the nearest ten readings; goes on in steps while there are more and values are missing. Returns how far changes
-    /// could change the result ([`reached`](Self::reached)).
+    /// the nearest ten readings, then goes on in steps while there are more and values are missing. Returns the time up
+    /// to which later changes could change the result ([`reached`](Self::reached)).
     async fn run(&mut self) -> Result<Timestamp, SeriesError> {
         let edge = self.at;
         let is_back = self.order == Order::Descending;

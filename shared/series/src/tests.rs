@@ -611,7 +611,7 @@ async fn rollups_are_counted_as_they_are_found_however_long_the_silence_between_
     home.put_rollup(Bucket::QuarterHour(one_more), one_more.range(), None, rollup).await;
     let refused = home.gathered(range(first, last), last).await.expect_err("one rollup too many");
     let SeriesError::OutOfReach(detail) = refused else { panic!("{refused:?}") };
-    let fitting = format!("those before {} are as many", one_more.start());
+    let fitting = format!("the rollups before {} fit", one_more.start());
     assert!(detail.contains(&fitting), "{detail}");
     home.gathered(range(first, one_more.start()), last).await.expect("what the refusal advises");
 }

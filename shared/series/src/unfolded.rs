@@ -56,7 +56,7 @@ impl UnfoldedChanges {
     }
 }
 
-/// What the rollups of past time may not contain yet. Shown for as long as the rollups may be behind.
+/// The changes of past time that the rollups may lack. Shown for as long as the rollups may lag.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RollupsLack"))]
 pub struct RollupLag {
@@ -81,6 +81,6 @@ impl RollupLag {
         let outdated =
             self.outdated.map(|number| format!("a change of settings in {number} rollups"));
         let lacks: Vec<String> = changes.into_iter().chain(quarters).chain(outdated).collect();
-        format!("rollups are behind; they may lack {}", lacks.join(" and "))
+        format!("rollups lag; they may lack {}", lacks.join(" and "))
     }
 }

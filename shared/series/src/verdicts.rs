@@ -43,7 +43,7 @@ impl VerdictStep<'_> {
     ) -> Result<Option<String>, SeriesError> {
         let Self { name, at, .. } = *self;
         let Ok(range) = TimeRange::new(at, at.saturating_add(TimeDelta::milliseconds(1))) else {
-            return Ok(Some("is no time that a reading can have".to_owned()));
+            return Ok(Some("is not a time that a reading can have".to_owned()));
         };
 
         let Some(to) = self.value(session, range, rule).await? else {

@@ -129,7 +129,7 @@ pub struct ItemQuery {
     pub limit: Option<usize>,
     /// Whether the page shows all earlier writes. A query of an index cannot be consistent.
     pub consistent: bool,
-    /// Conditions on attributes that are no keys. An item that fails a condition costs read units, but is not sent.
+    /// Conditions on attributes that are not keys. An item that fails a condition costs read units, but is not sent.
     pub filter: Vec<If>,
     /// The attributes that are sent; empty for all.
     pub only: &'static [&'static str],

@@ -6,7 +6,7 @@ use crate::item::UnreadableItem;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The table throttled the request; the same request succeeds later.
-    #[error("the table is asked for more than its capacity")]
+    #[error("the capacity of the table is used up")]
     Throttled(#[source] Cause),
     /// The table could not be reached or failed; the same request may succeed later.
     #[error("the table cannot be reached")]
@@ -15,7 +15,7 @@ pub enum StoreError {
     #[error("others keep changing {0} at the same moment")]
     Contended(String),
     /// The invocation's time is over.
-    #[error("there was no time left to ask the table")]
+    #[error("there was no time left for a request to the table")]
     TimedOut,
     /// The table refuses the request until a person corrects something, such as a permission.
     #[error("the table refuses the request")]

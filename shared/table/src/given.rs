@@ -21,7 +21,7 @@ use crate::{
     StoredRollup, StoredRule,
 };
 
-/// A minute. No test takes as long, so that a slow machine fails none.
+/// A deadline after a minute. No test takes as long, so no test fails on a slow machine.
 pub fn minute() -> Deadline {
     Deadline::after(Duration::from_secs(60))
 }

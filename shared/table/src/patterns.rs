@@ -118,7 +118,7 @@ impl<'a, D: Db> Patterns<'a, D> {
         if left.is_empty() {
             Ok(listing)
         } else {
-            Err(StoreError::Throttled("keys remained".into()))
+            Err(StoreError::Throttled("some items were not read".into()))
         }
     }
 

@@ -49,7 +49,7 @@ where
 
 /// The error of a request that is not sent, because earlier requests used up the patience.
 pub fn out_of_patience() -> StoreError {
-    StoreError::Throttled("earlier requests were throttled to the end".into())
+    StoreError::Throttled("earlier requests were throttled until their time was over".into())
 }
 
 impl Pauses {

@@ -6,7 +6,8 @@
 ///
 /// Methods under `knows` answer without a request to the table.
 ///
-/// Code that has only a port cannot call another port or an operation of `Db`, because `Db` is no supertrait of a port.
+/// Code that has only a port cannot call another port or an operation of `Db`, because `Db` is not a supertrait of a
+/// port.
 macro_rules! ports {
     ($(
         $(#[$about:meta])*

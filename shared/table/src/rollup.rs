@@ -98,8 +98,8 @@ pub struct StoredReading {
 pub struct RollupState {
     /// The name of the time zone of the days. It stays until a rebuild of the rollups sets another.
     pub zone: String,
-    /// The time from which on rollups are complete. [`Timestamp::MIN`] if the table was empty when this state was
-    /// stored first.
+    /// The time from which rollups are complete. [`Timestamp::MIN`] if the table was empty when this state was stored
+    /// first.
     pub since: Timestamp,
     /// The watermark of each group of devices: before this time, every bucket with readings has its rollup.
     pub sealed: [Timestamp; SWEEP_GROUPS],

@@ -108,7 +108,7 @@ ports! {
         /// Otherwise an index that is made again later would count as complete.
         fn distrust_conditions() -> StoreResult<()>;
 
-        /// Stores the time from which on the rollups are complete, and the time zone of their days.
+        /// Stores the time from which the rollups are complete, and the time zone of their days.
         fn set_rebuilt(since: Timestamp, zone: &str) -> StoreResult<()>;
 
         /// Stores the progress of folding a device's rollups again.

@@ -18,7 +18,7 @@ pub struct Shard(pub(crate) Option<u8>);
 
 /// The error for a number of partitions that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("is no whole number from 1 to {}", Shards::MAX)]
+#[error("is not a whole number from 1 to {}", Shards::MAX)]
 pub struct ShardsError;
 
 impl Shards {
@@ -150,7 +150,7 @@ mod tests {
     fn other_numbers_are_refused() {
         for text in ["0", "65", "-1", "300", "two", "1.5", ""] {
             let error = text.parse::<Shards>().expect_err(text);
-            assert_eq!(error.to_string(), "is no whole number from 1 to 64");
+            assert_eq!(error.to_string(), "is not a whole number from 1 to 64");
         }
         for text in ["DEVICE#", "DEVICE#01", "DEVICE#64", "DEVICE#-1", "DEVICE1", "ROOM", ""] {
             assert_eq!(Shard::parse(text, "DEVICE"), None, "{text}");

@@ -106,8 +106,9 @@ impl SourceSecrets {
         Self { destination: source.destination(), texts }
     }
 
-    /// The secrets, if they were given for `source` as it is; else none. Settings and secrets are read one after the
-    /// other, and a person may have saved both in between: then the old request must not carry the new secrets.
+    /// The secrets, if they were given for `source` as it is; otherwise no secrets. Settings and secrets are read one
+    /// after the other, and a person may have saved both in between: then the old request must not carry the new
+    /// secrets.
     pub fn of(self, source: &PolledSource) -> SecretTexts {
         if self.destination == source.destination() { self.texts } else { SecretTexts::default() }
     }

@@ -142,7 +142,7 @@ fn read_hours(text: &str) -> anyhow::Result<BTreeMap<Timestamp, Extremes>> {
         let start = Timestamp::parse_absolute(record.get(0).unwrap_or_default())?;
         for (column, cell) in header.iter().zip(&record).filter(|(_, cell)| !cell.is_empty()) {
             let Some((name, function)) = column.rsplit_once('.') else { continue };
-            let value = Exact::parse(cell).context("a value is no number")?;
+            let value = Exact::parse(cell).context("a value is not a number")?;
             let hour = hours.entry(start).or_default();
             let (least, largest) =
                 hour.entry(name.parse()?).or_insert_with(|| (value.clone(), value.clone()));

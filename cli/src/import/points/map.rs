@@ -147,7 +147,7 @@ impl SeriesMap {
             if let Some(device) = device {
                 let Some((domain, object)) = device.as_str().split_once('.') else {
                     bail!(
-                        "--map: {series}: {device} is no entity of Home Assistant, such as {entity}"
+                        "--map: {series}: {device} is not an entity of Home Assistant, such as {entity}"
                     );
                 };
                 if point.measurement == entity {

@@ -71,20 +71,20 @@ pub(crate) enum Fault {
     TooManyOfMessage(usize),
     #[error("is beyond the {0} devices that one event of a source may have")]
     TooManyFetchedDevices(usize),
-    #[error("is the state of a source, which no answer can tell")]
+    #[error("is the device of a source's state, for which no answer may have readings")]
     SourceState,
     #[error("has more than 8 values; a phase or a relay is one of 8")]
     TooManyPhases,
-    #[error("has {0}, and so has another component of the same number")]
+    #[error("has {0}, which another component of the same number has too")]
     SharedMetric(MetricName),
-    #[error("is {0:?}, which is no unit of energy")]
+    #[error("is {0:?}, which is not a unit of energy")]
     UnknownUnit(String),
     #[error("{at} is before {earliest}: the clock was not set")]
     ClockNotSet { at: Timestamp, earliest: Timestamp },
     #[error("{at} is older than the {days} days that readings are kept")]
     TooOld { at: Timestamp, days: u32 },
     #[error(
-        "is missing, and another reading of {:?} in this request has {metric} at the time of arrival; only one can",
+        "is missing, and another reading of {:?} without a timestamp has {metric}; a request may have one such value",
         device.as_str()
     )]
     SecondArrival { device: DeviceId, metric: MetricName },

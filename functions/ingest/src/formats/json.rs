@@ -52,7 +52,7 @@ fn document(body: &[u8]) -> Result<Vec<Entry>, Problem> {
         Some(b'[') => array(text),
         Some(b'{') => object(text),
         Some(_) => Err(bad(
-            "The body is no reading; send a JSON object, an array, {\"readings\": [...]} or one object a line.",
+            "The body is not a reading; send a JSON object, an array, {\"readings\": [...]} or one object a line.",
         )),
     }
 }
@@ -203,7 +203,7 @@ fn bad(detail: impl Into<String>) -> Problem {
 
 fn not_json(text: &str, error: &serde_json::Error) -> Problem {
     let hint = if text.contains("NaN") || text.contains("Infinity") {
-        " NaN and Infinity are no JSON; leave such a metric out."
+        " NaN and Infinity are not JSON; leave such a metric out."
     } else {
         ""
     };

@@ -21,7 +21,7 @@ const COMMENT: u8 = 0x23;
 /// A line of a body, parsed or with the reason why it cannot be.
 #[derive(Debug, Clone)]
 pub(crate) struct Numbered<'a> {
-    /// The number of the line in the body, from 1 on.
+    /// The number of the line in the body, counted from 1.
     pub(crate) number: usize,
     /// The line as it was sent, without its end.
     pub(crate) text: &'a [u8],

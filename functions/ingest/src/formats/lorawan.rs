@@ -63,7 +63,7 @@ const DECODED: &[Row] = rows! {
     SWITCH => "tamper";
 };
 
-/// Members of decoded payloads that are no measurements.
+/// Members of decoded payloads that are not measurements.
 const IGNORED: &str = "\
     Bat_status Ext Node_type Payload_ver Payver Port Systimestamp bytes data_time device_id firmware_version \
     hardware_version ipso_version payload_version port raw sn time timestamp tsl_version";

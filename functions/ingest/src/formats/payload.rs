@@ -61,8 +61,8 @@ pub(crate) struct Measured {
 /// A row of a format's table: a key with `/` between levels, the metric, and the conversion to the metric's unit.
 pub(crate) type Row = (&'static str, &'static str, Scale);
 
-/// The rows of a table, in order. Behind each scale are keys; a key that is not the name of its metric has the metric
-/// behind a colon. A key of `phases` stands for three: `"pf"` for `a_pf`, `b_pf` and `c_pf`.
+/// The rows of a table, in order. Each scale is followed by keys; a key that is not the name of its metric is followed
+/// by a colon and the metric. A key of `phases` stands for three: `"pf"` for `a_pf`, `b_pf` and `c_pf`.
 macro_rules! rows {
     (@rows [$($row:expr,)*]) => { &[$($row,)*] };
     (@rows [$($row:expr,)*]
@@ -143,8 +143,8 @@ impl Payload {
         is_known
     }
 
-    /// Adds a value, or a refusal if the value cannot be read. An array has the values of phases; `null` is no value.
-    /// Returns `false` for a word that stands for no state.
+    /// Adds a value, or a refusal if the value cannot be read. An array has the values of phases; `null` is not a
+    /// value. Returns `false` for a word that stands for no state.
     pub(crate) fn put(
         &mut self,
         part: &str,
@@ -216,7 +216,7 @@ impl Payload {
     }
 
     /// Takes the numbers of members that are in no table. A unit at the end of a member's name decides the metric.
-    /// Without a unit, the name is the metric. Members that are no numbers are listed as not stored.
+    /// Without a unit, the name is the metric. Members that are not numbers are listed as not stored.
     ///
     /// If two members map to one metric, a member with the metric's own name gets it, else the first in alphabetical
     /// order. The other member keeps its name.

@@ -8,7 +8,7 @@ use super::scale::SAME;
 use super::{shelly, vocabulary};
 use crate::formats::moment::Moment;
 
-/// Parameters that are no metrics.
+/// Parameters that are not metrics.
 const RESERVED: [&str; 3] = ["device", "room", "time"];
 
 /// `GET /readings/quick?device=boiler&temperature=55.5`: the parameters are names of metrics.

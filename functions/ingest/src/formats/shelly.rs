@@ -150,13 +150,13 @@ const SILENT: [&str; 21] = [
     "modbus", "plugs_ui", "ht_ui", "wd_ui", "blugw", "schedule", "zigbee", "button", "group",
 ];
 
-/// Members of a message that are no components.
+/// Members of a message that are not components.
 const ENVELOPE: [&str; 6] = ["ts", "events", "id", "src", "dst", "method"];
 
 /// The member for a Bluetooth sensor's object number, added to the sensor's status.
 const OBJECT: &str = "obj_id";
 
-/// Skipped members: descriptions of a component, and a meter's energies of single minutes, which are no counters.
+/// Skipped members: descriptions of a component, and a meter's energies of single minutes, which are not counters.
 const IGNORED: &str = "\
     actions_stats aenergy by_minute calibrating cfg_changed_cnt charger color_temp_range connect_retries counters \
     errors external event event_cnt flags has_timer hwID BTHome_version addr address encryption pid id \
@@ -236,7 +236,7 @@ const GEN1_IGNORED: &str = "\
     thermostats ext_temperature ext_humidity ext_sensors ext_switch valves gain white temp red green blue \
     boost_minutes schedule_profile target_t ison state wifi_ap calibrated rotation_* dbg_flags ps_mode";
 
-/// Parameters of actions that are no names of values in Gen2: those that Gen1 adds to an address, and short names.
+/// Parameters of actions that are not names of values in Gen2: those that Gen1 adds to an address, and short names.
 const OF_ACTIONS: &[Row] = rows! {
     SENSED_DEGREES => "temp": "temperature";
     FAHRENHEIT => "tF": "temperature";

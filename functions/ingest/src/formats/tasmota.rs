@@ -1,5 +1,5 @@
 //! Tasmota's telemetry: `tele/TOPIC/SENSOR`, `tele/TOPIC/STATE` and the answer to `Status 8`. Skips `Today`,
-//! `Yesterday` and `Period`, which fall and so are no counters.
+//! `Yesterday` and `Period`, which fall and so are not counters.
 //!
 //! Sources: <https://tasmota.github.io/docs/MQTT/>, <https://tasmota.github.io/docs/Smart-Meter-Interface/>,
 //! <https://tasmota.github.io/docs/Supported-Peripherals/>
@@ -97,7 +97,7 @@ const IGNORED: &str = "\
     MqttCount Name Period PressureUnit Scheme Sleep SleepMode Speed SpeedUnit TempUnit Time Today TotalStartTime \
     TotalToday TotalYesterday Uptime UptimeSec Wifi Yesterday";
 
-/// The sections that are no sensors.
+/// The sections that are not sensors.
 const NOT_SENSORS: [&str; 4] = ["ENERGY", "Wifi", "Berry", "ZbReceived"];
 
 /// Prefixes of sections that measure a distance, with the metric and the conversion from their unit. All other sections

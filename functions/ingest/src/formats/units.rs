@@ -153,7 +153,7 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("uvi", "uv_index"),
 ];
 
-/// The ending for the first phase in names of a three-phase meter. The ending is no unit.
+/// The ending for the first phase in names of a three-phase meter. The ending is not a unit.
 const PHASE: &str = "_a";
 
 /// The metric that a name means, and the conversion to the metric's unit. `name` is in snake case, such as `power_k_w`.

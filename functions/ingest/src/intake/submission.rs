@@ -96,7 +96,7 @@ impl<'a> Submission<'a> {
             },
             hints: AddressHints {
                 device,
-                // There is no name without a device, nor for a device that is named by its id.
+                // There is a name only if the address names the device by name and not by id.
                 name: name.flatten(),
                 room: params.parse("room")?,
                 time: time.map_err(|why| Problem::field("time", why.to_string()))?,

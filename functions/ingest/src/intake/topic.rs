@@ -88,8 +88,8 @@ mod tests {
     #[test]
     fn what_names_no_format_or_no_device_is_refused() {
         for (topic, expected) in [
-            ("roomtide/boiler/x", "topic: \"boiler\" is no format; expected tasmota,"),
-            ("roomtide", "topic: \"\" is no format"),
+            ("roomtide/boiler/x", "topic: \"boiler\" is not a format; expected tasmota,"),
+            ("roomtide", "topic: \"\" is not a format"),
             ("roomtide/tasmota//tele/SENSOR", "topic: its device is empty"),
         ] {
             assert!(shown(topic).starts_with(expected), "{topic}: {}", shown(topic));

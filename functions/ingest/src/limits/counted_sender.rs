@@ -16,7 +16,7 @@ pub(crate) const MAX_PARTS: usize = 32;
 const TOPIC: &str = "mqtt:";
 const SOURCE: &str = "source:";
 
-/// The API in whose words a refusal is written.
+/// The API whose words a refusal uses.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum ReplyDialect {
     #[default]
@@ -46,8 +46,8 @@ impl CountedSender {
         Some(Self { name: TokenHash::short(token), kind: "token", own: None, limit, dialect })
     }
 
-    /// The device that publishes on a topic, or the source of what was fetched. The state of a source is a device that
-    /// nobody counts.
+    /// The device that publishes on a topic, or the source of what was fetched. A source's state is a device too, which
+    /// is not counted.
     pub(crate) fn of_message(submission: &Submission<'_>, settings: &Settings) -> Option<Self> {
         let dialect = ReplyDialect::Native;
         if let Some(FetchedMessage { of, own, .. }) = submission.fetched {
@@ -72,20 +72,18 @@ impl CountedSender {
         match (self.dialect, &self.own) {
             (ReplyDialect::InfluxDb, _) => {
                 format!(
-                    "is new, and max-values-per-tag limit exceeded ({limit}/{limit}); the {kind} introduces no \
-                     further device"
+                    "is new, and max-values-per-tag limit exceeded ({limit}/{limit}): the {kind} may introduce no \
+                     more devices"
                 )
             }
             (ReplyDialect::Native, None) => {
                 format!(
-                    "is new, and there are {limit} that the {kind} has introduced; the {kind} introduces no \
-                     further device"
+                    "is new, and the {kind} has introduced {limit} devices already; it may introduce no more"
                 )
             }
             (ReplyDialect::Native, Some(own)) => {
                 format!(
-                    "is new, and there are {limit} parts that {:?} has introduced by MQTT; it introduces no \
-                     further one",
+                    "is new, and {:?} has introduced {limit} parts by MQTT already; it may introduce no more",
                     own.as_str()
                 )
             }

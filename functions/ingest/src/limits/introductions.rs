@@ -13,7 +13,8 @@ use crate::store_request::{StoreRequest, refusal};
 
 /// The largest number of devices that are remembered as counted; beyond it, all are forgotten and counted again.
 const MAX_REMEMBERED: usize = 10_000;
-/// How often counting is attempted: it fails while other instances count devices of the same sender.
+/// The number of attempts at counting. An attempt fails if another instance counts devices of the same sender at this
+/// moment.
 const MAX_ATTEMPTS: usize = 5;
 
 /// New devices that were already counted for a sender and are not in the registry yet, each with the sender's name. No
@@ -21,8 +22,8 @@ const MAX_ATTEMPTS: usize = 5;
 #[derive(Debug, Default)]
 pub(crate) struct IntroductionCounts(Mutex<HashMap<DeviceId, String>>);
 
-/// The new devices of a request, without those that were counted for another sender.
-struct New {
+/// The new devices of a request. Devices that were counted for another sender are left out.
+struct NewDevices {
     not_counted: BTreeSet<DeviceId>,
     /// Devices that an earlier request of the sender has introduced, and that are not registered yet.
     counted: BTreeSet<DeviceId>,
@@ -42,7 +43,7 @@ impl IntroductionCounts {
             return Ok(BTreeSet::new());
         }
 
-        let New { not_counted, counted: mut introduced_so_far } =
+        let NewDevices { not_counted, counted: mut introduced_so_far } =
             self.new_devices(sender, request, found);
         if not_counted.is_empty() {
             return Ok(introduced_so_far);
@@ -87,11 +88,11 @@ impl IntroductionCounts {
         sender: &CountedSender,
         request: &StoreRequest<'_>,
         found: &FoundDevices,
-    ) -> New {
+    ) -> NewDevices {
         let devices = request.readings().map(|reading| &reading.device);
         let is_new = |id: &&DeviceId| !found.is_registered(id) && !sender.is(id);
         let devices: BTreeSet<&DeviceId> = devices.filter(is_new).collect();
-        let mut new = New { not_counted: BTreeSet::new(), counted: BTreeSet::new() };
+        let mut new = NewDevices { not_counted: BTreeSet::new(), counted: BTreeSet::new() };
         if devices.is_empty() {
             return new;
         }

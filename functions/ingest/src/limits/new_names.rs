@@ -32,8 +32,8 @@ impl MetricLimit {
 
             let beyond = self.0.introduce(&reading.device, names, is_known, free, now).err()?;
             let message = format!(
-                "is not among the metrics that are known of the device, and there may be \
-                 {MAX_KNOWN_METRICS}; a merging write can add no more"
+                "is not among the metrics of the device, which has {MAX_KNOWN_METRICS} or gets them just now; a \
+                 merging write can add no more"
             );
             Some(refusal(beyond.to_string(), message))
         });
@@ -76,8 +76,8 @@ impl<N: Clone> Default for NewNames<N> {
 }
 
 impl<N: Ord + Clone> NewNames<N> {
-    /// Introduces names of a device, if at most `free` names are then unknown to the registry. Otherwise introduces no
-    /// name, and returns the first name beyond the limit.
+    /// Introduces names of a device, unless more than `free` names would then be unknown to the registry. In that case
+    /// introduces no name and returns the first name beyond the limit.
     fn introduce<'a>(
         &self,
         id: &DeviceId,

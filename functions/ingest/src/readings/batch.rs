@@ -37,7 +37,7 @@ pub(crate) struct Assembled {
     pub(crate) is_foreign: bool,
     /// The number of payloads whose clock was wrong, so that the time of arrival was taken.
     pub(crate) wrong_clocks: usize,
-    /// The names of members that are not stored because they are no numbers.
+    /// The names of members that are not stored because they are not numbers.
     pub(crate) ignored: Vec<String>,
     /// The devices that a source leaves out, with the number of their readings.
     pub(crate) left_out: BTreeMap<DeviceId, usize>,

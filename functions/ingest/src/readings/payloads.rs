@@ -19,7 +19,7 @@ pub(crate) struct Drafts {
     pub(crate) entries: Vec<Entry>,
     /// The number of payloads of devices whose clock is wrong.
     pub(crate) wrong_clocks: usize,
-    /// The names of members that are not stored because they are no numbers.
+    /// The names of members that are not stored because they are not numbers.
     pub(crate) ignored: BTreeSet<String>,
 }
 

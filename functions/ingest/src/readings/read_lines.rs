@@ -62,7 +62,7 @@ fn written(value: LineValue<'_>) -> Cow<'_, str> {
 pub struct PointsRead {
     /// The readings.
     pub readings: Vec<Reading>,
-    /// The number of each line that is refused, from 1 on, and the reason.
+    /// The number of each line that is refused, counted from 1, and the reason.
     pub refused: Vec<(usize, String)>,
 }
 

@@ -47,12 +47,12 @@ pub struct FetchedReading {
     pub metrics: BTreeMap<MetricName, FetchedValue>,
 }
 
-/// A value as it would be stored, with the meaning that its metric gets in a new device.
+/// A value as it would be stored, with the unit and the kind that its metric has on a new device.
 #[derive(Debug, Clone, Serialize)]
 pub struct FetchedValue {
     /// The value.
     pub value: Decimal,
-    /// Its unit.
+    /// The unit.
     pub unit: Option<Unit>,
     /// Gauge or counter.
     pub kind: MetricKind,

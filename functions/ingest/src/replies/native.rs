@@ -46,7 +46,7 @@ fn respond_not_stored(report: StoreReport, cause: StoreError) -> Response {
     let StoreReport { accepted, accepted_before, rejected, ignored, not_stored, .. } = report;
     let before = match accepted_before.len() {
         0 => String::new(),
-        before => format!(" and {before} were by an earlier attempt"),
+        before => format!(", and {before} were stored by an earlier attempt"),
     };
     let problem = Problem::from(cause);
     let when = match problem.kind {
@@ -55,8 +55,8 @@ fn respond_not_stored(report: StoreReport, cause: StoreError) -> Response {
     };
     let all = accepted + accepted_before.len() + not_stored.len();
     let detail = format!(
-        "Of {all} readings {accepted} are stored{before}; send those of not_stored again{when}. With a timestamp a \
-         reading is stored once however often it is sent; without one it is a new reading each time."
+        "Of {all} readings {accepted} are stored{before}; send the readings in not_stored again{when}. A reading with \
+         a timestamp is stored once, however often it is sent; a reading without a timestamp is a new one each time."
     );
 
     Problem { detail, not_stored, errors: rejected, ignored, ..problem }.respond()

@@ -180,7 +180,8 @@ async fn a_source_introduces_64_devices_in_all_its_events() {
 
     let reply = event("remo", 40).await;
     assert_eq!(reply["accepted"], 24);
-    let message = "is new, and there are 64 that the source has introduced; the source introduces no further device";
+    let message =
+        "is new, and the source has introduced 64 devices already; it may introduce no more";
     assert_eq!(reply["rejected"][0]["message"], message);
     assert_eq!(event("remo", 0).await["accepted"], 40, "they are known");
     assert_eq!(event("other", 40).await["accepted"], 40, "each source counts its own");
@@ -203,7 +204,7 @@ async fn what_is_fetched_may_be_larger_than_what_a_device_sends() {
     let members = r#"{"format": "remo"}"#;
     assert_eq!(bench.fetch(members, &of_size(512 << 10)).await["accepted"], 1);
     let refused = bench.fetch(members, &of_size((512 << 10) + 1)).await;
-    let message = "The payload is 524289 bytes long; at most 524288 are taken of a device.";
+    let message = "The payload is 524289 bytes long; a device may send at most 524288.";
     let whole = json!({"accepted": 0, "rejected": [{"message": message}], "devices": []});
     assert_eq!(refused, whole);
 }

@@ -168,7 +168,7 @@ async fn what_cannot_be_a_payload_is_refused_and_nothing_is_stored() {
     for (address, body, status, expected) in [
         ("/readings/tasmota?device=d", "", 400, "The payload is not JSON: EOF"),
         ("/readings/tasmota?device=d", "[1]", 400, "The payload is not Tasmota's; looked for"),
-        ("/readings/remo", large.as_str(), 413, "at most 131072 are taken of a device"),
+        ("/readings/remo", large.as_str(), 413, "a device may send at most 131072"),
         ("/readings/tasmota", PLUG, 400, "the address must, as ?device=kitchen-plug"),
         ("/readings/zigbee2mqtt?device=d", r#"{"humidity":"wet"}"#, 400, r#"\"wet\" is not a"#),
         ("/readings/shelly?merge=1", PLUG, 400, "merge: unknown parameter"),
@@ -429,7 +429,7 @@ async fn a_device_introduces_32_parts_by_mqtt_and_known_ones_go_on() {
     let refused = |n: usize| receipt["rejected"][n]["message"].as_str().expect("text").to_owned();
     assert_eq!(
         refused(0),
-        "is new, and there are 32 parts that \"plug\" has introduced by MQTT; it introduces no further one"
+        "is new, and \"plug\" has introduced 32 parts by MQTT already; it may introduce no more"
     );
     assert_eq!(receipt["rejected"].as_array().map(Vec::len), Some(3_000 - 32));
     assert!(refused(2_967).contains("beyond the 500 readings"), "{}", refused(2_967));

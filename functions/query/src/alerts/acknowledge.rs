@@ -86,8 +86,8 @@ async fn acknowledge(
     Ok(is_any)
 }
 
-/// `POST /acknowledge`: the link permits this and nothing else. The answer is the same for a wrong rule, a wrong
-/// subject, a wrong key and an ended episode.
+/// `POST /acknowledge`: acknowledges an episode by the key in a message's link, which permits nothing else. The answer
+/// is the same for a wrong rule, a wrong subject, a wrong key and an ended episode.
 pub(crate) async fn by_link(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,

@@ -68,8 +68,8 @@ async fn shown_now(
     Ok(shown::channel(channel, Some(waiting(&page.listing.found))))
 }
 
-/// `PUT /channels/{id}`: without a secret in the body, the stored secret stays. The edited channel sends new messages
-/// at once, and messages that failed before at their next attempt.
+/// `PUT /channels/{id}`: saves a channel. Without a secret in the body, the stored secret stays. The edited channel
+/// sends new messages at once, and messages that failed before at their next attempt.
 pub(crate) async fn put(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -136,7 +136,8 @@ fn ensure_own_topic(secret: Option<&Secret>, own: Option<&str>) -> Result<(), Pr
     }
 }
 
-/// `DELETE /channels/{id}`: deletes the secret too. Waiting messages expire; a later channel with this id gets none.
+/// `DELETE /channels/{id}`: deletes a channel and its secret. Waiting messages expire, and a later channel with this id
+/// does not get them.
 pub(crate) async fn delete(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -157,7 +158,7 @@ pub(crate) async fn test(
     let stored = known(call).await?;
     let channel = stored.channel().map_err(wrong)?;
     let message = WaitingMessage::test(stored.id, channel.name, now);
-    // A test message of the same instant may already wait. That is no error: one message is enough.
+    // A test message of the same instant may already wait. That is not an error: one message is enough.
     call.session.put_test_message(&message).await?;
     Ok(Response::json(200, &json!({"waiting": 1})))
 }

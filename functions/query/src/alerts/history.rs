@@ -17,7 +17,7 @@ use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
 
-/// `GET /alerts/{id}/history`: also for a deleted rule.
+/// `GET /alerts/{id}/history`: lists the messages of a rule, even of a deleted one.
 pub(crate) async fn history(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,

@@ -37,7 +37,7 @@ struct PreviewBody {
     subject: Option<AlertSubject>,
 }
 
-/// `POST /alerts/preview`: computes episodes by the same code as real judgements.
+/// `POST /alerts/preview`: tries a rule on the past, by the same code as real judgements.
 pub(crate) async fn preview(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,

@@ -93,7 +93,7 @@ pub(crate) async fn shown_now(
     Ok(shown::alert(rule, &states, SHOWN_STATES, has_more))
 }
 
-/// `PUT /alerts/{id}`: saving an equal rule changes nothing.
+/// `PUT /alerts/{id}`: saves a rule. An equal rule changes nothing.
 pub(crate) async fn put(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -251,7 +251,7 @@ fn too_many() -> Problem {
     Problem::new(ProblemKind::Conflict, detail)
 }
 
-/// `DELETE /alerts/{id}`: deletes the rule's states too. The `alerting` function drops its waiting messages.
+/// `DELETE /alerts/{id}`: deletes a rule and its states. The `alerting` function drops its waiting messages.
 pub(crate) async fn delete(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::answer::latest_values::LatestValues;
 use crate::answer::row::{self, CsvCell, Entries, Row};
 
-/// A reading of a range, with the metrics asked for.
+/// A reading of a range, with the requested metrics.
 ///
 /// Device and room are always there, so that a saved row can be sent to `POST /readings`.
 #[derive(Debug, Serialize)]

@@ -58,9 +58,9 @@ pub(crate) async fn of_room(
         (found, members.ids)
     } else {
         let horizon = handlers.known_state.horizon(call.session).await?;
-        let asked = range.query.range;
+        let requested = range.query.range;
         let occupants =
-            presence::now_or_seen_in_rooms(&horizon, snapshot, &rooms, asked, call).await?;
+            presence::now_or_seen_in_rooms(&horizon, snapshot, &rooms, requested, call).await?;
         if occupants.lack == Some(RoomsLack::NoRoomIndex) {
             return Err(lookup::without_room_index("those that were in a room lately"));
         }

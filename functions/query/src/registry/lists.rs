@@ -50,7 +50,7 @@ pub(crate) async fn devices_of_home(
     page_of_devices(handlers, call, &list, members.into_page(&list)).await
 }
 
-/// A page of devices, with their newest values if they are asked for.
+/// A page of devices, with their newest values if these are requested.
 async fn page_of_devices(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,

@@ -29,7 +29,7 @@ const MAX_HOLD: TimeDelta = TimeDelta::days(1);
 /// The approximate size of an item that notes a device in a room, in bytes.
 const SEEN_BYTES: usize = 80;
 /// If rollups lag more than this, recent notes about devices in rooms may be missing.
-const MAX_BEHIND: TimeDelta = TimeDelta::hours(2);
+const MAX_LAG: TimeDelta = TimeDelta::hours(2);
 
 /// Why devices that belong to an answer about rooms may be missing from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -98,8 +98,8 @@ pub(crate) async fn now_or_seen_in_rooms(
 ) -> Result<RoomDevices, Problem> {
     let sealed = horizon.state().map(|state| horizon.believed(state.sealed()));
     let end = range.to().min(call.session.now);
-    let is_behind = sealed.is_some_and(|sealed| end.since(sealed) > MAX_BEHIND);
-    let mut lack = is_behind.then_some(RoomsLack::RollupsBehind);
+    let has_lag = sealed.is_some_and(|sealed| end.since(sealed) > MAX_LAG);
+    let mut lack = has_lag.then_some(RoomsLack::RollupsBehind);
 
     let mut found = FoundDevices::of(snapshot);
     let page = PageStart { after: None, limit: MAX_DEVICES + 1 };

@@ -62,7 +62,9 @@ fn without_energy(scope: QueryScope, asked: Option<&MetricName>, devices: &[&Dev
         QueryScope::All => "a device",
     };
     let message = match asked {
-        Some(name) => format!("{name} is no counter in Wh, kWh or MWh and no power of {whose}"),
+        Some(name) => {
+            format!("{name} is neither a counter in Wh, kWh or MWh nor a power of {whose}")
+        }
         None => format!(
             "is needed: no metric of {whose} is a counter in Wh, kWh or MWh or a power in W, kW or MW that counts; \
              PATCH /devices/{{id}} sets a metric's kind, unit and role; {}",

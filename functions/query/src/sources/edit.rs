@@ -47,7 +47,8 @@ pub(crate) async fn show(
     Ok(Response::json(200, &row))
 }
 
-/// `PUT /sources/{id}`: secrets that are not sent stay as they are, if request and reader do.
+/// `PUT /sources/{id}`: saves a source. Stored secrets that are not sent stay, if the request and the reader of its
+/// answer are the same.
 pub(crate) async fn put(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -153,7 +154,7 @@ async fn shown_saved(
     Ok(Response::json(200, &row.with_warnings(warnings)))
 }
 
-/// `DELETE /sources/{id}`: deletes the secrets too. The readings stay.
+/// `DELETE /sources/{id}`: deletes a source and its secrets. The readings stay.
 pub(crate) async fn delete(
     _: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,

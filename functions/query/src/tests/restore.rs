@@ -134,7 +134,7 @@ async fn what_cannot_be_restored_is_named() {
         (
             "/devices/meter",
             r#"{"metrics": {"absent": {"unit": "V"}}}"#,
-            "400 metrics.absent: is no metric",
+            "400 metrics.absent: is not a metric",
         ),
     ] {
         let refused = bench.patch(path, body).await.problem();

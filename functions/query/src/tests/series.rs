@@ -72,7 +72,7 @@ async fn a_metric_beyond_those_that_are_kept_of_a_device_is_refused_as_such() {
     bench.store.register_device(&full.expect("a device"), &invocation()).await.expect("memory");
     let refused = bench.problem("/devices/full/series?metric=m256").await;
     let expected =
-        "400 metric: m256 is not among the 256 metrics of full; no more are kept of a device";
+        "400 metric: m256 is not among the 256 metrics of full; a device has no more of them";
     assert_eq!(refused, expected);
 }
 
@@ -130,7 +130,7 @@ async fn an_answer_from_rollups_says_when_they_are_behind() {
         let of_room = late.get(&format!("/rooms/hall/series?{range}&every=5m")).await.json();
         assert_eq!(of_room.get("rollups_lack"), lack.as_ref(), "{of_room}");
         let text = format!(
-            "rollups are behind; they may lack changes of past readings since {}",
+            "rollups lag; they may lack changes of past readings since {}",
             backlog.since
         );
         let messages = is_told.then(|| json!([{"level": "warning", "text": text}]));
@@ -176,6 +176,6 @@ async fn an_answer_from_rollups_says_when_they_are_behind() {
     let answer = bench.again().get(&by_rollups[0]).await.json();
     assert_eq!(answer["rollups_lack"], json!({"quarters": 2}));
     let answer = bench.again().get(&format!("{}&chunked=true", query("15m"))).await.json();
-    let text = "rollups are behind; they may lack 2 quarters of an hour";
+    let text = "rollups lag; they may lack 2 quarters of an hour";
     assert_eq!(answer["results"][0]["messages"][0]["text"], text, "{answer}");
 }

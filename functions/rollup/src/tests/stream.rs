@@ -398,7 +398,7 @@ async fn many_days_of_a_throttled_device_take_as_long_as_one() {
     assert!(are_others_folded(&bench));
     assert_eq!(bench.work.messages().len(), 60);
     let failed = bench.logged("rollup.failed_devices");
-    assert_eq!(failed, "d: the table is asked for more than its capacity: on demand");
+    assert_eq!(failed, "d: the capacity of the table is used up: on demand");
     assert_eq!(bench.logged("level"), "WARN");
 }
 

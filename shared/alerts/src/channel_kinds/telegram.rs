@@ -53,7 +53,7 @@ fn is_chat(text: &str) -> bool {
 }
 
 /// <https://core.telegram.org/bots/api#sendmessage>: at most 4,096 units of UTF-16. Without `parse_mode` nothing is
-/// formatted, but `@name` is still a mention; an invisible word joiner behind the `@` prevents that.
+/// formatted, but `@name` is still a mention; an invisible word joiner after the `@` prevents that.
 fn request(post: &Post<'_>, secret: &SecretValues) -> Request {
     let write = |c: char, text: &mut String| {
         text.push(c);

@@ -207,7 +207,7 @@ impl FromStr for Sum {
         let (sum, factor) = match text.rsplit_once('*') {
             Some((sum, factor)) => {
                 let factor = Decimal::from_str_exact(factor.trim());
-                (sum, Some(factor.with_context(|| format!("{text:?}: the factor is no number"))?))
+                (sum, Some(factor.with_context(|| format!("{text:?}: a factor is not a number"))?))
             }
             None => (text, None),
         };
@@ -231,8 +231,8 @@ mod tests {
             ("a#b:t=T1", "the device id contains '#'"),
             ("d@ROOM:t=T1", "the room \"ROOM\" is a reserved name"),
             ("d:pk=T1", "\"pk\" is a reserved name"),
-            ("d:t=T1*x", "the factor is no number"),
-            ("d:t=T1*0.00000000000000000000000000001", "the factor is no number"),
+            ("d:t=T1*x", "a factor is not a number"),
+            ("d:t=T1*0.00000000000000000000000000001", "a factor is not a number"),
             ("d:t=T1+", "a column has no name"),
             ("d:t=T1,t=T2", "the metric \"t\" stands twice"),
         ] {

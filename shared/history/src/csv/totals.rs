@@ -269,7 +269,7 @@ impl Rules {
 }
 
 impl Device {
-    /// Fails if the totals do not fit the table's values behind them.
+    /// Fails if the totals do not fit the table's later values.
     fn end(&self, id: &str, rules: &Rules) -> anyhow::Result<()> {
         for (metric, total) in &self.totals {
             let Some(total) = total else { continue };

@@ -89,7 +89,7 @@ pub fn open(
                  unpack it and import what is in it"
             }
             None => {
-                "has no database: it is no backup of Home Assistant itself, but of its apps or folders"
+                "has no database: it is not a backup of Home Assistant itself, but of its apps or folders"
             }
             Some(it) if it.exclude_database => "has no database: it was made without history",
             Some(_) => {
@@ -148,7 +148,7 @@ impl BackupParts {
         let mut reader = BufReader::new(reader);
         ensure!(
             is_archive(reader.fill_buf()?),
-            "what Home Assistant packed is no archive: it may be encrypted"
+            "what Home Assistant packed is not an archive: it may be encrypted"
         );
         let archive: Box<dyn Read> = Box::new(reader);
         self.read(archive, Level::HomeAssistant)

@@ -13,7 +13,7 @@ const NOTHING: [&str; 3] = ["unknown", "", "unavailable"];
 
 /// The reason why a state becomes no point, as the report counts it.
 pub(super) const UNAVAILABLE: &str = "states that are unknown or unavailable";
-const NOT_FINITE: &str = "states that are no finite numbers";
+const NOT_FINITE: &str = "states that are not finite numbers";
 const TEXT: &str = "states that are texts, without a number in their attributes";
 
 /// An entity's id in its two parts, such as `sensor` and `kitchen`.

@@ -49,7 +49,7 @@ pub struct Server {
 pub struct Context {
     /// The database.
     pub database: String,
-    /// Its retention policy.
+    /// The retention policy.
     pub policy: String,
 }
 
@@ -84,7 +84,7 @@ impl Server {
             ),
             (None, Some(_)) => {}
             (None, None) => bail!(
-                "{url} is no InfluxDB: it answers /ping without a version; InfluxDB Cloud does too, and takes \
+                "{url} is not InfluxDB: it answers /ping without a version; InfluxDB Cloud does too, and takes \
                  --source-token @FILE"
             ),
         }

@@ -65,7 +65,7 @@ impl Log {
         lines.read()?;
         let header = String::from_utf8_lossy(&lines.text).trim().to_owned();
         let names: Vec<&str> = header.split(',').map(str::trim).collect();
-        let columns = Columns::of(&names).context("this is no log of a Shelly meter")?;
+        let columns = Columns::of(&names).context("this is not the log of a Shelly meter")?;
         let mut rows = BTreeMap::new();
         while let Some(line) = lines.read()? {
             let text = match line {
@@ -254,7 +254,7 @@ fn row(
     };
     let begin = begin
         .filter(|seconds| TIMES.contains(seconds))
-        .ok_or_else(|| format!("{at:?} is no time of a measurement"))?;
+        .ok_or_else(|| format!("{at:?} is not the time of a measurement"))?;
     let number = |place: &usize| match cells[*place] {
         "" => Ok(None),
         cell => match Decimal::from_str(cell) {

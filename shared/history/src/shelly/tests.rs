@@ -70,7 +70,7 @@ fn amounts_are_added_up_to_the_counters_of_the_status() {
     assert_eq!(
         refused,
         [
-            "line 7: \"0\" is no time of a measurement",
+            "line 7: \"0\" is not the time of a measurement",
             "line 8: \"x\" is not a number",
             "line 9: has 2 columns; the header has 9",
         ]
@@ -147,7 +147,7 @@ fn a_log_without_rows_says_so() {
     let error = |text: &str| {
         Log::read(TextLines::new(text.as_bytes()), given::device("m")).err().unwrap().to_string()
     };
-    assert!(error("a,b\n1,2\n").contains("no log of a Shelly meter"));
+    assert!(error("a,b\n1,2\n").contains("not the log of a Shelly meter"));
     assert!(error("timestamp,total_act_energy\n1771180620,x\n").contains("no row"));
 }
 
@@ -170,5 +170,5 @@ fn a_time_and_a_number_that_no_meter_has_are_refused() {
         refused[1].ends_with("\"-1\" is below zero, or is too large for a meter"),
         "{refused:?}"
     );
-    assert!(refused[2].contains("is no time of a measurement"), "{refused:?}");
+    assert!(refused[2].contains("is not the time of a measurement"), "{refused:?}");
 }

@@ -203,7 +203,7 @@ fn negative(of: Expression) -> Expression {
     }
 }
 
-/// The error of a number followed by letters that are no unit of a duration.
+/// The error of a number followed by letters that are not a unit of a duration.
 fn bad_duration(text: &str) -> QueryError {
     let small: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     if duration::parse(&small).is_none() {

@@ -141,8 +141,8 @@ impl FoundDevices {
         session: Session<'_, impl PageRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<Option<RoomMembers>> {
-        let asked = rooms.iter().map(|room| session.room_device_page(room, after, limit));
-        let pages = at_once(ROOM_CONCURRENCY, asked).await?;
+        let requests = rooms.iter().map(|room| session.room_device_page(room, after, limit));
+        let pages = at_once(ROOM_CONCURRENCY, requests).await?;
 
         // The index follows a move with a delay, so a device may be found in its old and its new room.
         let (mut ids, mut has_more) = (BTreeSet::new(), false);

@@ -4,9 +4,9 @@
 use domain::{DeletedDevice, DeviceId, Order, TimeRange, Timestamp};
 use table::{NearestReading, QueryReadings, Session, StoreResult};
 
-/// Whether a deleted device is gone. During the deletion it is, whatever is left of it. After the deletion it is unless
-/// the table has a reading of it, which was then sent after the deletion. A record in the stream proves nothing,
-/// because it may come a day after its reading was deleted.
+/// Whether a deleted device is gone. During the deletion it is gone, whatever is left of its items. After the deletion
+/// it is gone unless the table has a reading of the device, which was then sent after the deletion. A record in the
+/// stream proves nothing, because the record may come a day after its reading was deleted.
 pub async fn is_gone(
     session: Session<'_, impl QueryReadings>,
     device: &DeletedDevice,

@@ -42,7 +42,7 @@ pub(crate) async fn refined(
         refined.extend(episodes.iter().filter(is_gone).cloned());
     }
 
-    // If the rollups are behind, an episode may span several regions and is then found in each.
+    // If the rollups lag, an episode may span several regions and is then found in each.
     refined.sort_by_key(|episode| (episode.range.from(), episode.range.to()));
     refined.dedup();
     Ok(refined)
@@ -108,11 +108,11 @@ fn of_readings(
     found.flatten().collect()
 }
 
-/// The range to read: the asked range, and before it the longest time for which a value stays valid.
+/// The range to read: the requested range, and before it the longest time for which a value stays valid.
 fn readable(question: &DeviceQuestion<'_>) -> TimeRange {
-    let asked = question.grid.range();
-    let from = asked.from().saturating_add(-MAX_HOLD);
-    TimeRange::new(from, asked.to()).expect("it is no shorter")
+    let range = question.grid.range();
+    let from = range.from().saturating_add(-MAX_HOLD);
+    TimeRange::new(from, range.to()).expect("it is no shorter")
 }
 
 /// Widens a range by some time before and after, within the readable range.
@@ -124,7 +124,7 @@ fn widened(
 ) -> TimeRange {
     let (from, to) = (range.from().saturating_add(-before), range.to().saturating_add(after));
     let wider = TimeRange::new(from, to).expect("it is no shorter");
-    wider.intersection(readable(question)).expect("it touches what is asked for")
+    wider.intersection(readable(question)).expect("it touches the requested range")
 }
 
 /// Refuses to read the readings of too long a time.

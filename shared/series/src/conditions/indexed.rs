@@ -26,6 +26,7 @@ pub(crate) struct Boxed<'a> {
     pub schema: &'a ConditionsSchema,
     pub conditions: BTreeMap<&'a MetricName, &'a Interval>,
     pub region: Region,
+    /// The ranges of addresses in the index that cover the region.
     pub ranges: Vec<RangeInclusive<u64>>,
 }
 
@@ -83,7 +84,7 @@ pub(crate) async fn matching(
     Ok(waiting.is_empty().then_some(found))
 }
 
-/// The tasks for each device, month and address range.
+/// The tasks: one for each device, month and range of addresses in the index.
 fn tasks<'t>(
     devices: &'t [IndexedPart<'_>],
     boxed: &'t Boxed<'_>,

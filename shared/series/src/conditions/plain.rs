@@ -22,7 +22,7 @@ pub(crate) async fn matching(
     part: TimeRange,
     search: &EpisodeSearch,
 ) -> Result<Matching, SeriesError> {
-    let asked = months(part).into_iter().map(|month| {
+    let reads = months(part).into_iter().map(|month| {
         async move {
             let grid = Grid::quarters(month);
             // A quarter in which the device was in several rooms counts for each, as a whole.
@@ -33,7 +33,7 @@ pub(crate) async fn matching(
             Ok::<Matching, SeriesError>(matching.collect())
         }
     });
-    let found: Vec<Matching> = at_once(MONTH_CONCURRENCY, asked).await?;
+    let found: Vec<Matching> = at_once(MONTH_CONCURRENCY, reads).await?;
     Ok(found.into_iter().flatten().collect())
 }
 

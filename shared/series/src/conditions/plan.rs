@@ -16,7 +16,7 @@ use super::matching::months;
 use super::search::EpisodeSearch;
 use crate::gather::DeviceQuestion;
 
-/// For shorter ranges, the index is not used.
+/// The shortest range for which the index may be used.
 const MIN_RANGE: TimeDelta = TimeDelta::days(7);
 /// The share of the cost of all rollups that the index may cost.
 const MAX_SHARE: f64 = 0.2;

@@ -431,7 +431,7 @@ async fn where_the_oldest_quarters_have_expired_the_rollups_answer() {
     let questions = [home.question(&grid, None)];
     let found = find(session(&home.store, &invocation()), &questions, &request).await;
     let Err(SeriesError::OutOfReach(why)) = found else { panic!("{found:?}") };
-    assert!(why.contains("have expired. Ask from there on"), "{why}");
+    assert!(why.contains("have expired. Ask from that time"), "{why}");
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ pub struct NewJudgement {
 
 impl NewJudgement {
     /// A judgement by `rule`. `state` replaces the state that was read ([`StoredAlertState::next`]). `messages` are
-    /// sorted, oldest first. Each of the `channels` comes with the time from which on it may send.
+    /// sorted, oldest first. Each of the `channels` comes with the time from which it may send.
     ///
     /// One transaction holds only as many messages as [`MAX_JUDGEMENT_PARTS`] allows. If there are more, the newest are
     /// stored, and the others are [`left_out`](Self::left_out).

@@ -71,7 +71,7 @@ pub fn present(path: impl Into<Path>) -> If {
     If::Present(path.into())
 }
 
-/// The value at the path is equal to this one.
+/// The value at the path is equal to this value.
 pub fn is(path: impl Into<Path>, value: Attribute) -> If {
     If::Compare(path.into(), Op::Is, value)
 }
@@ -84,7 +84,7 @@ pub fn still(path: impl Into<Path>, known: Option<Attribute>) -> If {
     }
 }
 
-/// The value at the path is less than this one.
+/// The value at the path is less than this value.
 pub fn below(path: impl Into<Path>, value: Attribute) -> If {
     If::Compare(path.into(), Op::Below, value)
 }
@@ -94,12 +94,12 @@ pub fn at_most(path: impl Into<Path>, value: Attribute) -> If {
     If::Compare(path.into(), Op::AtMost, value)
 }
 
-/// The value at the path is greater than this one.
+/// The value at the path is greater than this value.
 pub fn above(path: impl Into<Path>, value: Attribute) -> If {
     If::Compare(path.into(), Op::Above, value)
 }
 
-/// The value at the path is this one or greater.
+/// The value at the path is equal to this value or greater.
 pub fn at_least(path: impl Into<Path>, value: Attribute) -> If {
     If::Compare(path.into(), Op::AtLeast, value)
 }

@@ -25,7 +25,7 @@ pub enum What {
     Put(Item),
     /// Changes attributes. An item that does not exist is created, even without changes.
     Update(ItemKey, Vec<AttributeChange>),
-    /// Deletes the item. If it does not exist, this is no error, unless a condition fails.
+    /// Deletes the item. If it does not exist, this is not an error, unless a condition fails.
     Delete(ItemKey),
     /// Changes nothing. If a condition fails, the whole transaction is refused.
     Check(ItemKey),

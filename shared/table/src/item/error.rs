@@ -8,7 +8,7 @@ pub enum ItemError {
     /// A required attribute is absent, or has another type.
     #[error("{0} is missing or has another type")]
     Missing(&'static str),
-    /// The key is no key of the table, or belongs to another kind of item.
+    /// The key is not a key of the table, or belongs to another kind of item.
     #[error("the key {0:?}, {1:?} is not that of such an item")]
     Key(String, String),
     /// The device is deleted or being deleted.

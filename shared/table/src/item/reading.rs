@@ -82,7 +82,7 @@ pub fn expires(at: Timestamp, retention: TimeDelta) -> Timestamp {
 }
 
 impl Decode for Reading {
-    /// Skips attributes that are no metrics, because other writers may add their own.
+    /// Skips attributes that are not metrics, because other writers may add their own.
     fn decode(
         attributes: impl IntoIterator<Item = (String, Attribute)>,
     ) -> Result<Self, ItemError> {

@@ -23,7 +23,7 @@ impl<D: Db> Patterns<'_, D> {
         let WriteOutcome::Refused(known) = self.write(counted).await? else { return Ok(None) };
 
         let known = known.as_ref().and_then(|item| item.get(INTRODUCED));
-        // If the stored value is no number, no further device is permitted.
+        // If the stored value is not a number, no further device is permitted.
         Ok(Some(match known {
             Some(Attribute::N(number)) => number.parse().unwrap_or(limit),
             _ => limit,

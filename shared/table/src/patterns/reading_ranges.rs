@@ -62,17 +62,17 @@ impl<D: Db> Patterns<'_, D> {
             // The first reading after the page. Once it is known, no later reading is needed.
             let last = merged.get(query.limit);
             let waiting = cursors.iter_mut().filter(|cursor| cursor.may_precede(last, query.order));
-            let asked: Vec<_> = waiting
+            let requests: Vec<_> = waiting
                 .map(|cursor| async {
                     let readings = of_device(cursor.device, &cursor.query);
                     Ok(cursor.take(self.range(readings, cursor.query.limit, in_room, bytes).await?))
                 })
                 .collect();
-            if asked.is_empty() {
+            if requests.is_empty() {
                 break;
             }
             let found: Vec<Vec<Reading>> =
-                stream::iter(asked).buffer_unordered(MERGE_CONCURRENCY).try_collect().await?;
+                stream::iter(requests).buffer_unordered(MERGE_CONCURRENCY).try_collect().await?;
             merged.extend(found.into_iter().flatten());
             merged.sort_by(|a, b| in_order(query.order, a, b));
             merged.truncate(query.limit + 1);

@@ -77,16 +77,16 @@ impl<D: Db> Patterns<'_, D> {
         loop {
             // The first device after the page. Once it is known, no later device is needed.
             let last = merged.found.get(limit).map(|device: &Device| device.id().as_str());
-            let asked: Vec<_> = cursors
+            let requests: Vec<_> = cursors
                 .iter_mut()
                 .filter(|cursor| cursor.may_precede(last))
                 .map(|cursor| Box::pin(self.next_of(cursor, share)))
                 .collect();
-            if asked.is_empty() {
+            if requests.is_empty() {
                 break;
             }
             let answers: Vec<Listing<Device>> =
-                stream::iter(asked).buffer_unordered(SHARD_CONCURRENCY).try_collect().await?;
+                stream::iter(requests).buffer_unordered(SHARD_CONCURRENCY).try_collect().await?;
             for answer in answers {
                 merged.found.extend(answer.found);
                 merged.unreadable.extend(answer.unreadable);

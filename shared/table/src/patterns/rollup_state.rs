@@ -123,7 +123,7 @@ impl<D: Db> Patterns<'_, D> {
         self.write(update(&Key::ConditionsSchema).with([remove(READY)])).await.map(drop)
     }
 
-    /// Stores the time from which on the rollups are complete, and the time zone of their days.
+    /// Stores the time from which the rollups are complete, and the time zone of their days.
     pub async fn set_rebuilt(self, since: Timestamp, zone: &str) -> StoreResult<()> {
         let rebuilt =
             [set(SINCE, Attribute::text(&since)), set(ZONE, Attribute::S(zone.to_owned()))];

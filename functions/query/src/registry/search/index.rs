@@ -158,14 +158,14 @@ async fn known_attributes(
 ) -> Result<BTreeSet<AttributeName>, Problem> {
     let names: BTreeSet<&AttributeName> =
         search.conditions.iter().filter_map(SearchCondition::attribute).collect();
-    let asked = names.into_iter().map(async |name| {
+    let requests = names.into_iter().map(async |name| {
         let subject = Subject::Attribute(name.clone());
         let query =
             SearchQuery { subject: &subject, range: &SearchRange::All, after: None, limit: 1 };
         let page = call.session.search(&query).await?;
         Ok::<_, StoreError>((!page.items.is_empty()).then(|| name.clone()))
     });
-    let found = try_join_all(asked).await?;
+    let found = try_join_all(requests).await?;
     Ok(found.into_iter().flatten().collect())
 }
 

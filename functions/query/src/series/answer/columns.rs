@@ -94,7 +94,7 @@ impl MetricColumn {
         let other = infos.iter().find(|info| info.unit != first.unit);
         if let Some(other) = other.filter(|_| combine == Combine::Sum && is_combined) {
             let message = format!(
-                "{name} has different units here, {} and {}, which do not add up; ask with \
+                "{name} has different units here, {} and {}, which cannot be added; ask with \
                  devices=1",
                 unit_text(first),
                 unit_text(other)
@@ -112,6 +112,6 @@ fn unit_text(info: &MetricInfo) -> String {
 }
 
 fn wrong_kind(function: Aggregate, name: &MetricName) -> String {
-    let of = if function == Aggregate::Increase { "counters" } else { "gauges in W, kW or MW" };
-    format!("{} needs {of}; {name} is something else", function.as_str())
+    let of = if function == Aggregate::Increase { "a counter" } else { "a gauge in W, kW or MW" };
+    format!("{} needs {of}, and {name} is not one", function.as_str())
 }

@@ -128,7 +128,7 @@ struct Apart {
     left: Option<Left>,
 }
 
-/// The rest: energy that meters measured, but no device behind them.
+/// The rest: energy that meters measured and the devices behind them did not.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Left {

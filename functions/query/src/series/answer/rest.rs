@@ -1,4 +1,4 @@
-//! The rest: energy that meters measured, but no device behind them. Does not decide which devices count.
+//! The rest: energy that meters measured and the devices behind them did not. Does not decide which devices count.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub(crate) struct EnergyRest<'s, 'a> {
     rows: &'s [TimeRange],
 }
 
-/// The energy of one row that meters measured, but no device behind them.
+/// The energy of one row that meters measured and the devices behind them did not.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub(crate) struct RestRow {
@@ -82,7 +82,7 @@ impl<'s, 'a> EnergyRest<'s, 'a> {
     }
 }
 
-/// The consumption of devices in some rows.
+/// The energy that devices consumed in some rows.
 fn bought(devices: &[&EnergyDevice<'_>], places: Range<usize>) -> Option<Amount> {
     sum(devices, places).bought
 }

@@ -289,7 +289,7 @@ impl<'a> SeriesAnswer<'a> {
         }
     }
 
-    /// The answer, and whether its rows may soon change.
+    /// The answer, and whether it lacks readings or devices that may soon be there.
     pub(crate) fn respond(self, asked: &AskedDevices) -> Result<(Response, bool), Problem> {
         let span = asked.span(self.plan, self.reach);
         let is_lacking = span.is_lacking();

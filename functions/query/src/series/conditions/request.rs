@@ -35,9 +35,9 @@ impl ConditionsRequest {
             return Err(Problem::field("conditions", message));
         }
 
-        let asked = time_range(params, now)?;
-        let (from, to) = (QuarterHour::of(asked.from()).start(), ceiling(asked.to()));
-        let range = TimeRange::new(from, to).expect("it holds what is asked");
+        let requested = time_range(params, now)?;
+        let (from, to) = (QuarterHour::of(requested.from()).start(), ceiling(requested.to()));
+        let range = TimeRange::new(from, to).expect("it holds the requested range");
         let quarters = to.since(from).num_minutes() / QuarterHour::LENGTH.num_minutes();
         if usize::try_from(quarters).is_ok_and(|quarters| quarters > MAX_ROLLUPS) {
             let message = format!(

@@ -124,7 +124,7 @@ impl AskedDevices {
         Ok(())
     }
 
-    /// The devices that may have a part in the answer.
+    /// The devices that may be in the answer.
     pub(crate) fn devices(&self) -> Result<Vec<&Device>, Problem> {
         match (&self.device, &self.rooms) {
             (Some(device), _) => Ok(vec![device]),
@@ -140,7 +140,7 @@ impl AskedDevices {
         &self.of_rooms.found.snapshot
     }
 
-    /// The members about range and unit of the rows. `reach` covers the range and all time where rollups were searched.
+    /// The members of an answer that say the range and the unit of its rows; see [`RowPlan::span`].
     pub(crate) fn span(&self, plan: &RowPlan, reach: TimeRange) -> Span {
         plan.span(reach, self.device.as_ref(), self.of_rooms.lack)
     }
@@ -150,7 +150,7 @@ impl AskedDevices {
         self.device.is_none()
     }
 
-    /// A device of the registry in memory, or one that was read because memory does not hold all.
+    /// A device that is in memory, or was read because memory does not hold all devices.
     pub(crate) fn known(&self, id: &DeviceId) -> Option<&Device> {
         self.of_rooms.found.device(id)
     }
@@ -206,13 +206,13 @@ impl AskedDevices {
     }
 
     /// The metrics from which a device's energy comes. A question about the device alone includes roles that sums omit.
-    fn meter<'a>(&self, device: &'a Device, asked: Option<&MetricName>) -> Option<Meter<'a>> {
+    fn meter<'a>(&self, device: &'a Device, requested: Option<&MetricName>) -> Option<Meter<'a>> {
         let metrics = device.metrics();
-        match (asked, self.is_shared()) {
+        match (requested, self.is_shared()) {
             (None, true) => Meter::of(metrics),
             (None, false) => Meter::of(metrics)?.alone(metrics),
-            (Some(asked), true) => Meter::of_one(metrics, asked),
-            (Some(asked), false) => Meter::only(metrics, asked),
+            (Some(requested), true) => Meter::of_one(metrics, requested),
+            (Some(requested), false) => Meter::only(metrics, requested),
         }
     }
 
@@ -220,9 +220,9 @@ impl AskedDevices {
     pub(crate) fn metered<'a>(
         &self,
         devices: &[&'a Device],
-        asked: Option<&MetricName>,
+        requested: Option<&MetricName>,
     ) -> Vec<(&'a Device, Meter<'a>)> {
-        let metered = |device: &&'a Device| Some((*device, self.meter(device, asked)?));
+        let metered = |device: &&'a Device| Some((*device, self.meter(device, requested)?));
         devices.iter().filter_map(metered).collect()
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct DeviceGroup<'a> {
     pub(crate) devices: Vec<&'a Device>,
 }
 
-/// What meters mean for the sums of a group: devices to leave out, and meters that moved.
+/// The devices that meters exclude from the sums of a group, and the meters that moved.
 #[derive(Debug, Default)]
 pub(crate) struct GroupMeters<'a> {
     pub(crate) left_out: Vec<LeftOut<'a>>,
@@ -119,7 +119,8 @@ impl DeviceGroup<'_> {
         is_there_now || pieces.any(|piece| !piece.is_in_other_room) || values.has_share()
     }
 
-    /// What the sums of some metrics leave out because a meter with the same metric measures it too.
+    /// Finds the devices that the `sums` of metrics leave out, because a meter with the same metric measures the same
+    /// energy. Also finds the meters that were in the rooms for only a part of the range.
     pub(crate) async fn behind_meters<'a, S: Store>(
         &self,
         values: &[DeviceValues<'a>],
@@ -133,15 +134,15 @@ impl DeviceGroup<'_> {
         let mut moved = BTreeMap::new();
 
         for name in sums {
-            let has_it = |device: &&DeviceValues<'a>| {
+            let measures = |device: &&DeviceValues<'a>| {
                 device.metrics.contains_key(name) && device.device.not_of_room(name).is_none()
             };
             let having: BTreeMap<&'a DeviceId, &DeviceValues<'a>> =
-                values.iter().filter(has_it).map(|device| (device.device.id(), device)).collect();
+                values.iter().filter(measures).map(|device| (device.device.id(), device)).collect();
             let present = having.iter().filter(|(_, device)| self.was_present(device));
             let present: Vec<&'a DeviceId> = present.map(|(id, _)| *id).collect();
 
-            let mut of_metric = BTreeMap::new();
+            let mut of_meters = BTreeMap::new();
             for meter in present.iter().flat_map(|id| meters_above(id, behind)) {
                 let Some(device) = having.get(meter) else { continue };
                 if !presences.contains_key(meter) {
@@ -150,10 +151,10 @@ impl DeviceGroup<'_> {
                     let found = Presence::of(session, &question, device, devices, behind);
                     presences.insert(meter, found.await?);
                 }
-                of_metric.insert(meter, presences[meter].clone());
+                of_meters.insert(meter, presences[meter].clone());
             }
 
-            let mut found = BehindMeters::of(present.iter().copied(), behind, &of_metric);
+            let mut found = BehindMeters::of(present.iter().copied(), behind, &of_meters);
             for id in present {
                 let own = having[id].device.metrics().get_key_value(name);
                 let of_name = own.map(|(name, _)| name).into_iter().collect();

@@ -67,7 +67,8 @@ impl RowPlan {
         problem
     }
 
-    /// The members about range and unit of the rows. `reach` covers the range and all time where rollups were searched.
+    /// The members of an answer that say the range and the unit of its rows, and what the rows may lack. `reach` is the
+    /// range, widened by the time in which rollups were searched for neighbours.
     pub(crate) fn span(
         &self,
         reach: TimeRange,
@@ -77,7 +78,7 @@ impl RowPlan {
         Span { rows: self.row_span(reach, device), rooms_lack }
     }
 
-    /// As [`span`](Self::span), of an answer that asks for no rooms.
+    /// Like [`span`](Self::span), for an answer that is not about rooms.
     pub(crate) fn row_span(&self, reach: TimeRange, device: Option<&Device>) -> RowSpan {
         let range = self.grid.range();
         RowSpan {

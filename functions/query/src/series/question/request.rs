@@ -111,7 +111,7 @@ impl SeriesRequest {
         let grouping = match (params.flag("devices"), params.flag("rooms")) {
             (true, true) => {
                 let message =
-                    "asks for rows of rooms, and devices for rows of devices; give one of them";
+                    "asks for a row of each room, and devices for a row of each device; give one";
                 return Err(Problem::field("rooms", message));
             }
             (true, false) => Grouping::Apart,
@@ -168,13 +168,13 @@ impl SeriesRequest {
             None => Ok(None),
             Some([name]) => Ok(Some(name)),
             Some(names) => {
-                let message = format!("names {} metrics; energy comes from one", names.len());
+                let message = format!("names {} metrics; energy is computed from one", names.len());
                 Err(Problem::field("metric", message))
             }
         }
     }
 
-    /// The time zone of the rows: the home's, unless another one is asked for.
+    /// The time zone of the rows: the requested one, else the home's.
     pub(crate) fn zone(&self, home: Zone) -> Zone {
         self.zone.unwrap_or(home)
     }
@@ -216,10 +216,10 @@ impl SeriesRequest {
 
 /// The requested metrics, if the devices have them. If none is requested, all metrics of the devices.
 pub(crate) fn metric_names(
-    asked: Option<&[MetricName]>,
+    requested: Option<&[MetricName]>,
     devices: &[&Device],
 ) -> Result<Vec<MetricName>, Problem> {
-    let Some(names) = asked else { return Ok(metrics_of(devices.iter().copied())) };
+    let Some(names) = requested else { return Ok(metrics_of(devices.iter().copied())) };
     let is_missing =
         |name: &&MetricName| !devices.iter().any(|device| device.metrics().contains_key(*name));
     let Some(name) = names.iter().find(is_missing) else { return Ok(names.to_vec()) };
@@ -227,7 +227,7 @@ pub(crate) fn metric_names(
     let is_full = |device: &&Device| device.metrics().len() >= MAX_KNOWN_METRICS;
     let message = match devices.iter().copied().find(is_full) {
         Some(device) => format!(
-            "{name} is not among the {MAX_KNOWN_METRICS} metrics of {}; no more are kept of a device",
+            "{name} is not among the {MAX_KNOWN_METRICS} metrics of {}; a device has no more of them",
             device.id()
         ),
         None => format!("{name} has not been sent; {}", sent(devices)),
