@@ -144,7 +144,7 @@ const ROWS: [(&str, &str); 12] = [
     ("Series", "/series?rooms=1&"),
     ("Stay", "/devices/x/stays?"),
     ("StoredReading", "/devices/x/readings?from=-1d&"),
-    ("ToldMessage", "/alerts/x/history?"),
+    ("LoggedMessage", "/alerts/x/history?"),
 ];
 
 #[tokio::test]

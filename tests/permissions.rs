@@ -18,16 +18,16 @@ use table::{
     EditAlertStates, EditAnnotations, EditChannels, EditRegistry, EditSources, EditTariffs,
     Expected, FindRegistry, FindToken, FinishRechecks, IndexDevices, ItemKey, KeepRollupState,
     ListDevices, LookUpRegistry, ManageTokens, MarkDeletions, MarkIndexed, MarkLateChanges,
-    MergeReadings, NewJudgement, NoteChannels, NoteRechecks, NoteRunning, NoteSeen, PageRegistry,
-    Permission, PutConditionsSchema, PutJudgements, PutReadings, PutRollups, PutTestMessages,
-    QueryConditions, QueryReadings, QueryRoomReadings, ReadAlertRules, ReadAlertStates,
-    ReadAnnotations, ReadChannelSecrets, ReadChannels, ReadConditionsSchema, ReadLateChanges,
-    ReadRechecks, ReadRefold, ReadRegistry, ReadRollupState, ReadRollups, ReadRunning, ReadSeen,
-    ReadSourceSecrets, ReadSources, ReadStays, ReadStoredReadings, ReadTariffs, ReadToldMessages,
-    ReadWaitingMessages, ReadingKey, Recheck, Refold, RegisterDevices, RemoveBelongings,
-    RemoveRooms, RestoreStays, RollupState, RoomVisit, RunSources, RunningNote, SearchDevices,
-    SearchQuery, SendWaitingMessages, SetConditionsReady, SourceSecrets, StayQuery, StoredSource,
-    StoredTariff, Target, ToldQuery, UpdateRegistry, WaitingMessage,
+    MergeReadings, MessageQuery, NewJudgement, NoteChannels, NoteRechecks, NoteRunning, NoteSeen,
+    PageRegistry, Permission, PutConditionsSchema, PutJudgements, PutReadings, PutRollups,
+    PutTestMessages, QueryConditions, QueryReadings, QueryRoomReadings, ReadAlertRules,
+    ReadAlertStates, ReadAnnotations, ReadChannelSecrets, ReadChannels, ReadConditionsSchema,
+    ReadLateChanges, ReadRechecks, ReadRefold, ReadRegistry, ReadRollupState, ReadRollups,
+    ReadRunning, ReadSeen, ReadSourceSecrets, ReadSources, ReadStays, ReadStoredReadings,
+    ReadTariffs, ReadToldMessages, ReadWaitingMessages, ReadingKey, Recheck, Refold,
+    RegisterDevices, RemoveBelongings, RemoveRooms, RestoreStays, RollupState, RoomVisit,
+    RunSources, RunningNote, SearchDevices, SearchQuery, SendWaitingMessages, SetConditionsReady,
+    SourceSecrets, StayQuery, StoredSource, StoredTariff, Target, UpdateRegistry, WaitingMessage,
 };
 
 use crate::engine::{Engine, Table};
@@ -385,7 +385,7 @@ async fn each_port_of_alerts_asks_what_it_declares() {
         store.alert_states(std::slice::from_ref(&state.key), invocation),
         store.alert_state_page(Some(&rule.id), None, 10, invocation),
         store.due_alert_states(at(0), None, 10, invocation));
-    let told = ToldQuery { range: always(), rule: None, after: None, limit: 10 };
+    let told = MessageQuery { range: always(), rule: None, after: None, limit: 10 };
     check!(ReadToldMessages: store.told_messages(&told, invocation));
     check!(ReadWaitingMessages:
         store.waiting_messages(&channel.id, None, 10, invocation));

@@ -9,9 +9,9 @@ use runtime::telemetry::chain;
 use serde_json::json;
 use table::given::{alert_key, alert_rule, channel, channel_id, firing, message};
 use table::{
-    AlertKey, AlertState, ChannelSecret, Expected, Failing, JudgementOutcome, NewJudgement,
-    Recheck, Rechecked, RunningNote, StoreError, StoredAlertState, StoredChannel, StoredRule,
-    ToldMessage, ToldQuery, WaitingMessage,
+    AlertKey, AlertState, ChannelSecret, Expected, Failing, JudgementOutcome, LoggedMessage,
+    MessageQuery, NewJudgement, Recheck, Rechecked, RunningNote, StoreError, StoredAlertState,
+    StoredChannel, StoredRule, WaitingMessage,
 };
 use table::{
     DeleteAlertStates as _, EditAlertRules as _, EditChannels as _, NoteRunning as _,
@@ -184,8 +184,8 @@ async fn state_of(store: &impl AlertPorts, key: &AlertKey) -> Option<StoredAlert
     found.expect("read").found.pop()
 }
 
-async fn told(store: &impl AlertPorts) -> Vec<ToldMessage> {
-    let query = ToldQuery { range: always(), rule: None, after: None, limit: 1_000 };
+async fn told(store: &impl AlertPorts) -> Vec<LoggedMessage> {
+    let query = MessageQuery { range: always(), rule: None, after: None, limit: 1_000 };
     answer!(store.told_messages(&query)).listing.found
 }
 
@@ -197,7 +197,7 @@ async fn waiting(store: &impl AlertPorts, id: &str, now: i64) -> Vec<WaitingMess
     waiting
 }
 
-fn numbers_of(told: &[ToldMessage]) -> Vec<u64> {
+fn numbers_of(told: &[LoggedMessage]) -> Vec<u64> {
     told.iter().map(|it| it.message.number).collect()
 }
 
@@ -208,7 +208,7 @@ pub(super) async fn a_state_and_what_it_tells_are_stored_once(store: &impl Alert
     for outcome in [JudgementOutcome::Stored, JudgementOutcome::StateMoved] {
         assert_eq!(put(store, &made).await, outcome);
         assert_eq!(state_of(store, &first.key).await.as_ref(), Some(made.state()));
-        assert_eq!(told(store).await, made.told());
+        assert_eq!(told(store).await, made.logged());
         for id in ["a", "b"] {
             let expected: Vec<_> =
                 made.waiting().iter().filter(|it| it.channel == channel_id(id)).cloned().collect();
@@ -220,7 +220,7 @@ pub(super) async fn a_state_and_what_it_tells_are_stored_once(store: &impl Alert
     assert_eq!(put(store, &further).await, JudgementOutcome::Stored);
     assert_eq!(numbers_of(&told(store).await), [3, 2, 1], "newest first");
     let waiting = waiting(store, "a", 0).await;
-    assert_eq!(waiting.iter().map(|it| it.told.message.number).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(waiting.iter().map(|it| it.logged.message.number).collect::<Vec<_>>(), [1, 2, 3]);
     let stale = judgement(&rule, &second, [9], &["a"]);
     assert_eq!(put(store, &stale).await, JudgementOutcome::StateMoved);
     assert_eq!(state_of(store, &first.key).await.as_ref(), Some(further.state()));
@@ -265,11 +265,11 @@ pub(super) async fn of_judgements_at_once_one_of_each_state_is_stored(store: &im
         made.iter().zip(&outcomes).filter(|it| *it.1 == JudgementOutcome::Stored).collect();
     let states: BTreeSet<_> = stored.iter().map(|(it, _)| &it.state().key).collect();
     assert_eq!((stored.len(), states.len()), (3, 3), "{outcomes:?}");
-    let numbers: BTreeSet<_> = stored.iter().map(|(it, _)| it.told()[0].message.number).collect();
+    let numbers: BTreeSet<_> = stored.iter().map(|(it, _)| it.logged()[0].message.number).collect();
     assert_eq!(numbers_of(&told(store).await).into_iter().collect::<BTreeSet<_>>(), numbers);
     for id in ["a", "b"] {
         let waiting = waiting(store, id, 0).await;
-        let waiting: BTreeSet<_> = waiting.iter().map(|it| it.told.message.number).collect();
+        let waiting: BTreeSet<_> = waiting.iter().map(|it| it.logged.message.number).collect();
         assert_eq!(waiting, numbers);
     }
 }
@@ -456,7 +456,7 @@ pub(super) async fn what_was_told_is_walked_newest_first(store: &impl AlertPorts
         let messages = numbers.map(|it| message(it, News::Passed)).collect();
         let made = NewJudgement::new(&rule, state, messages, &[], at(i64::from(n / 4)));
         assert_eq!(put(store, &made).await, JudgementOutcome::Stored);
-        all.extend(made.told().to_vec());
+        all.extend(made.logged().to_vec());
     }
     all.sort_by_key(|it| std::cmp::Reverse(it.key()));
     for (range, rule) in [
@@ -468,12 +468,12 @@ pub(super) async fn what_was_told_is_walked_newest_first(store: &impl AlertPorts
         (range(100, 101), None),
     ] {
         let rule = rule.map(|id| id.parse().expect("an id"));
-        let is_asked = |it: &&ToldMessage| {
+        let is_asked = |it: &&LoggedMessage| {
             range.contains(it.at) && rule.as_ref().is_none_or(|id| it.alert.rule == *id)
         };
         let expected: Vec<_> = all.iter().filter(is_asked).cloned().collect();
         for limit in [1, 3, 100] {
-            let mut query = ToldQuery { range, rule: rule.clone(), after: None, limit };
+            let mut query = MessageQuery { range, rule: rule.clone(), after: None, limit };
             let mut found = Vec::new();
             loop {
                 let page = answer!(store.told_messages(&query));
@@ -481,7 +481,7 @@ pub(super) async fn what_was_told_is_walked_newest_first(store: &impl AlertPorts
                 if !page.has_more {
                     break;
                 }
-                query.after = found.last().map(ToldMessage::key);
+                query.after = found.last().map(LoggedMessage::key);
             }
             assert_eq!(found, expected, "{range:?} {rule:?} {limit}");
         }
@@ -509,7 +509,7 @@ pub(super) async fn a_channel_has_its_own_messages_when_their_time_has_come(
     assert_eq!(waiting(store, "c", -MINUTE).await.len(), 12, "judged by a clock that was ahead");
     assert_eq!(waiting(store, "d", 0).await, []);
     let all = waiting(store, "c", 0).await;
-    let numbers: Vec<_> = all.iter().map(|it| it.told.message.number).collect();
+    let numbers: Vec<_> = all.iter().map(|it| it.logged.message.number).collect();
     assert_eq!(numbers, (1..=12).collect::<Vec<_>>(), "in their order, also past nine");
     let lease = async |known: &WaitingMessage, until| {
         let leased = store.lease_waiting(known, at(until), &invocation()).await;
@@ -521,7 +521,7 @@ pub(super) async fn a_channel_has_its_own_messages_when_their_time_has_come(
     assert!(answer!(store.postpone_waiting(&postponed, next, false)));
     for (now, first) in [(0, 3), (MINUTE - 1, 3), (MINUTE, 1), (2 * MINUTE, 1)] {
         let found = waiting(store, "c", now).await;
-        assert_eq!(found[0].told.message.number, first, "{now}");
+        assert_eq!(found[0].logged.message.number, first, "{now}");
         assert_eq!(
             found.len(),
             if first == 3 {
@@ -793,7 +793,7 @@ pub(super) async fn what_cannot_be_read_is_named_and_hides_nothing(table: &Table
     assert_eq!((states.found.len(), states.unreadable.len()), (1, 1));
     let due = answer!(store.due_alert_states(at(0), None, 10)).listing;
     assert_eq!((due.found.len(), due.unreadable.len()), (1, 1));
-    let query = ToldQuery { range: always(), rule: None, after: None, limit: 10 };
+    let query = MessageQuery { range: always(), rule: None, after: None, limit: 10 };
     let told = answer!(store.told_messages(&query)).listing;
     assert_eq!((told.found.len(), told.unreadable.len()), (1, 1));
     let id: ChannelId = channel_id("c");

@@ -10,9 +10,9 @@ use futures_util::future::join_all;
 use serde_json::json;
 use table::given::{alert_key, alert_rule, channel, channel_id, firing, message};
 use table::{
-    EditAlertRules as _, EditAlertStates as _, EditChannels as _, JudgementOutcome, NewJudgement,
-    PutJudgements as _, ReadAlertRules as _, ReadAlertStates as _, ReadChannels as _,
-    ReadToldMessages as _, ReadWaitingMessages as _, SendWaitingMessages as _, ToldQuery,
+    EditAlertRules as _, EditAlertStates as _, EditChannels as _, JudgementOutcome, MessageQuery,
+    NewJudgement, PutJudgements as _, ReadAlertRules as _, ReadAlertStates as _, ReadChannels as _,
+    ReadToldMessages as _, ReadWaitingMessages as _, SendWaitingMessages as _,
 };
 
 use super::proxy::{Effect, Fault, Proxy, Share};
@@ -35,12 +35,12 @@ async fn spoiling(table: &Table, operation: &'static str, fault: Fault, times: u
 
 /// The numbers of what was told, and of what waits.
 async fn told(store: &DynamoStore) -> (Vec<u64>, Vec<u64>) {
-    let query = ToldQuery { range: always(), rule: None, after: None, limit: 100 };
+    let query = MessageQuery { range: always(), rule: None, after: None, limit: 100 };
     let told = answer!(store.told_messages(&query)).listing.found;
     let waiting = store.waiting_messages(&channel_id("c"), None, 100, &invocation()).await;
     let waiting = waiting.expect("read").listing.found;
     let free = waiting.iter().filter(|message| message.is_free(at(0)));
-    let waiting = free.map(|message| message.told.message.number).collect();
+    let waiting = free.map(|message| message.logged.message.number).collect();
     (told.iter().map(|it| it.message.number).collect(), waiting)
 }
 

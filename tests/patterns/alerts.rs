@@ -6,11 +6,11 @@ use futures_util::future::join_all;
 use table::given::{alert_key, alert_rule, channel, channel_id, firing, message};
 use table::{
     AlertKey, AlertState, ChannelSecret, EditAlertRules as _, EditAlertStates as _,
-    EditChannels as _, Expected, FinishRechecks as _, JudgementOutcome, NewJudgement,
+    EditChannels as _, Expected, FinishRechecks as _, JudgementOutcome, MessageQuery, NewJudgement,
     NoteRechecks as _, NoteRunning as _, PutJudgements as _, PutTestMessages as _,
     ReadAlertRules as _, ReadAlertStates as _, ReadChannels as _, ReadRechecks as _,
     ReadRunning as _, ReadToldMessages as _, ReadWaitingMessages as _, RunningNote,
-    SendWaitingMessages as _, StoredAlertState, StoredRule, ToldQuery, WaitingMessage,
+    SendWaitingMessages as _, StoredAlertState, StoredRule, WaitingMessage,
 };
 
 use super::{Row, cost, costs, row};
@@ -165,7 +165,7 @@ async fn message_rows(store: &DynamoStore) -> Vec<Row> {
     let waiting = waiting.expect("read").listing.found;
     vec![
         costs("20a", "a page of 50 messages that were told", async |invocation| {
-            let query = ToldQuery { range: always(), rule: None, after: None, limit: 50 };
+            let query = MessageQuery { range: always(), rule: None, after: None, limit: 50 };
             let page = store.told_messages(&query, invocation).await.expect("read");
             assert_eq!(page.listing.found.len(), 50);
         })

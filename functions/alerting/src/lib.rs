@@ -37,8 +37,8 @@ use chrono::TimeDelta;
 use domain::ChannelId;
 use judging::{Judging, RequestThrottle};
 use storm::BegunStorms;
-use table::{BoundedMemory, Recheck, Remembered, StoredAlertState, ToldKey, WaitingMessage};
-use task::KeptPlace;
+use table::{BoundedMemory, MessageKey, Recheck, Remembered, StoredAlertState, WaitingMessage};
+use task::ReadPosition;
 
 /// How long a delivered message is remembered that the table could not delete.
 const UNDELETED_AGE: TimeDelta = TimeDelta::days(1);
@@ -58,14 +58,14 @@ pub struct Alerting<S, C> {
     running: Remembered<()>,
     /// The last heartbeat of this process.
     heartbeat: Remembered<()>,
-    due: KeptPlace<StoredAlertState>,
-    rechecks: KeptPlace<Recheck>,
+    due: ReadPosition<StoredAlertState>,
+    rechecks: ReadPosition<Recheck>,
     /// Limits the request that removes a recheck or notes its last judged device.
     recheck_note_throttle: RequestThrottle,
-    waiting_places: KeptPlace<WaitingMessage>,
+    waiting_positions: ReadPosition<WaitingMessage>,
     begun_storms: BegunStorms,
     /// Delivered messages that the table could not delete. A later round deletes them and sends none again.
-    undeleted: BoundedMemory<(ChannelId, ToldKey), ()>,
+    undeleted: BoundedMemory<(ChannelId, MessageKey), ()>,
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
@@ -86,10 +86,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             judging: Judging::default(),
             running: Remembered::default(),
             heartbeat: Remembered::default(),
-            due: KeptPlace::default(),
-            rechecks: KeptPlace::default(),
+            due: ReadPosition::default(),
+            rechecks: ReadPosition::default(),
             recheck_note_throttle: RequestThrottle::default(),
-            waiting_places: KeptPlace::default(),
+            waiting_positions: ReadPosition::default(),
             begun_storms: storm::none_begun(),
             undeleted: BoundedMemory::new(MAX_UNDELETED, UNDELETED_AGE),
         }

@@ -15,7 +15,7 @@ use table::{AlertKey, Invocation, MAX_CACHED_ENTRIES, Recheck, Session, StoreErr
 
 use crate::Alerting;
 use crate::ports::Store;
-use crate::task::{KeptPlace, ReadTasks, Task};
+use crate::task::{ReadPosition, ReadTasks, Task};
 
 /// The least time for each kind of judging tasks, however much the kinds before it have to do. If there is less time in
 /// total, all kinds have equal shares.
@@ -178,7 +178,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Reads tasks of a kind. If reading fails midway, the tasks that were read are judged.
     async fn read<T: Task<Owner = ()>>(
         &self,
-        place: &KeptPlace<T>,
+        place: &ReadPosition<T>,
         minute: &mut Minute,
         session: &JudgingSession<'_, S>,
     ) -> Vec<T> {

@@ -22,7 +22,7 @@ impl RegisteredNames {
     ) -> Self {
         let (mut devices, mut rooms) = (BTreeSet::new(), BTreeSet::new());
         for message in messages {
-            match &message.told.alert.subject {
+            match &message.logged.alert.subject {
                 AlertSubject::Device(id) => drop(devices.insert(id.clone())),
                 AlertSubject::Room(id) => drop(rooms.insert(id.clone())),
             }

@@ -46,7 +46,7 @@ impl Envelope<'_> {
         registered: &'a RegisteredNames,
         now: Timestamp,
     ) -> Notice<'a> {
-        let (alert, rule) = (&message.told.alert, &message.told.rule);
+        let (alert, rule) = (&message.logged.alert, &message.logged.rule);
         let (subject, unit) =
             (registered.name(&alert.subject), registered.unit(&alert.subject, rule));
         let names = Names { subject, unit, zone: self.zone, now };
@@ -54,7 +54,7 @@ impl Envelope<'_> {
             AlertSubject::Device(id) => id.as_str(),
             AlertSubject::Room(id) => id.as_str(),
         };
-        Notice { rule_id: &alert.rule, rule, subject_id, names, message: &message.told.message }
+        Notice { rule_id: &alert.rule, rule, subject_id, names, message: &message.logged.message }
     }
 }
 
@@ -68,7 +68,7 @@ fn link(page_url: &str, messages: &[WaitingMessage]) -> String {
     let keys: Vec<String> = messages
         .iter()
         .filter_map(|message| {
-            let alert = &message.told.alert;
+            let alert = &message.logged.alert;
             Some(message.key.as_ref()?.fragment(&alert.rule, &alert.subject))
         })
         .collect();

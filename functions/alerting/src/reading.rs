@@ -57,7 +57,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> Waiting {
         let reading = part_for_reading(session.invocation);
         let session = session.within(&reading).at(now);
-        let read = self.waiting_places.read_on(session, &channel.id).await;
+        let read = self.waiting_positions.read_on(session, &channel.id).await;
         let ReadTasks { tasks: mut waiting, unreadable, has_begun_later, is_cut, failure } = read;
         let is_delivered =
             |message: &mut WaitingMessage| self.undeleted.get(&lasting_key(message), now).is_some();
@@ -135,7 +135,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         round: &Round<'_, S>,
     ) -> EndedRules {
         let named = messages.iter().filter(|message| !is_test(message));
-        let named = named.map(|message| &message.told.alert.rule);
+        let named = named.map(|message| &message.logged.alert.rule);
         let is_on = |id: &RuleId| round.rules.get(id).is_some_and(|rule| rule.definition.is_on);
         let doubtful: BTreeSet<_> = named.filter(|id| !is_on(id)).collect();
 

@@ -239,15 +239,15 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         for (message, result) in chosen.drop.iter().zip(results) {
             match result {
                 Ok(true) => sent.dropped += 1,
-                Ok(false) => drop(staying.insert(&message.told.alert)),
+                Ok(false) => drop(staying.insert(&message.logged.alert)),
                 Err(error) => {
-                    staying.insert(&message.told.alert);
+                    staying.insert(&message.logged.alert);
                     sent.error = Some(error);
                 }
             }
         }
 
-        chosen.send.retain(|message| !staying.contains(&message.told.alert));
+        chosen.send.retain(|message| !staying.contains(&message.logged.alert));
     }
 
     /// Leases messages, those of one state in order. Fails only if no message is leased. Leased messages are sent even
@@ -260,11 +260,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let until = self.clock.now().saturating_add(LEASE);
         let mut of_states: BTreeMap<&AlertKey, Vec<&WaitingMessage>> = BTreeMap::new();
         for message in messages {
-            of_states.entry(&message.told.alert).or_default().push(message);
+            of_states.entry(&message.logged.alert).or_default().push(message);
         }
 
         let mut of_states: Vec<_> = of_states.into_values().collect();
-        of_states.sort_by_key(|messages| messages[0].told.key());
+        of_states.sort_by_key(|messages| messages[0].logged.key());
 
         let leasing =
             of_states.into_iter().map(|messages| self.lease_in_order(session, messages, until));
@@ -466,13 +466,13 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
 /// Whether everything was read that decides about a message.
 fn is_known(message: &WaitingMessage, states: &ReadStates, ended: &EndedRules) -> bool {
-    let alert = &message.told.alert;
+    let alert = &message.logged.alert;
     is_test(message) || states.is_read(alert) && ended.is_read(&alert.rule)
 }
 
 /// When the oldest of some messages became due.
 fn due_since(due: &[WaitingMessage]) -> Option<Timestamp> {
-    due.iter().map(|message| message.told.at.max(message.next)).min()
+    due.iter().map(|message| message.logged.at.max(message.next)).min()
 }
 
 /// Makes requests, some of them at once. Returns their results in order. If one fails, the others are still made.

@@ -10,7 +10,8 @@ use alerts::{AlertSubject, Scope};
 use chrono::TimeDelta;
 use domain::{ChannelId, RuleId, TimeRange, Timestamp};
 use table::{
-    BoundedMemory, ReadToldMessages, Session, ToldKey, ToldMessage, ToldQuery, WaitingMessage,
+    BoundedMemory, LoggedMessage, MessageKey, MessageQuery, ReadToldMessages, Session,
+    WaitingMessage,
 };
 
 use crate::sent::Sent;
@@ -40,7 +41,7 @@ pub(crate) struct Storms {
 /// The messages that judgements made in the last ten minutes, sent or not.
 #[derive(Debug, Default)]
 pub(crate) struct RecentMessages {
-    pub(crate) messages: Vec<ToldMessage>,
+    pub(crate) messages: Vec<LoggedMessage>,
     /// Whether all messages of these minutes were read.
     pub(crate) is_whole: bool,
 }
@@ -67,7 +68,7 @@ impl Storms {
         now: Timestamp,
     ) {
         for (rule, devices) in &self.counted {
-            let count = done.iter().filter(|message| message.told.alert.rule == *rule).count();
+            let count = done.iter().filter(|message| message.logged.alert.rule == *rule).count();
             let is_part = self.due.get(rule).is_some_and(|due| count < *due);
             begun.keep((channel.clone(), rule.clone()), is_part.then_some(*devices), now);
         }
@@ -82,11 +83,11 @@ impl Storms {
     ) -> Self {
         let mut waiting: BTreeMap<&RuleId, BTreeSet<&AlertSubject>> = BTreeMap::new();
         for message in due.iter().filter(|message| may_storm(message)) {
-            let alert = &message.told.alert;
+            let alert = &message.logged.alert;
             waiting.entry(&alert.rule).or_default().insert(&alert.subject);
         }
 
-        let unsent: BTreeSet<ToldKey> = due.iter().map(|message| message.told.key()).collect();
+        let unsent: BTreeSet<MessageKey> = due.iter().map(|message| message.logged.key()).collect();
         let mut storms = Self { due: count_by_rule(due), ..Self::default() };
         for (rule, waiting) in waiting {
             let sent = recent.messages.iter().filter(|message| message.alert.rule == *rule);
@@ -112,7 +113,7 @@ impl Storms {
     /// has the devices of these messages, so a storm does not hold them back.
     pub(crate) fn sent_again(repeated: &[WaitingMessage]) -> Self {
         let counted = repeated.iter().filter_map(|message| {
-            let rule = message.told.alert.rule.clone();
+            let rule = message.logged.alert.rule.clone();
             Some((rule, message.storm?))
         });
         Self { counted: counted.collect(), due: count_by_rule(repeated), ..Self::default() }
@@ -120,19 +121,19 @@ impl Storms {
 
     /// The device count of a storm's message; `None` for other messages.
     pub(crate) fn number(&self, message: &WaitingMessage) -> Option<usize> {
-        self.counted.get(&message.told.alert.rule).copied().filter(|_| !is_test(message))
+        self.counted.get(&message.logged.alert.rule).copied().filter(|_| !is_test(message))
     }
 
     /// Whether a storm holds a message back.
     pub(crate) fn holds(&self, message: &WaitingMessage) -> bool {
-        !is_test(message) && self.held.contains(&message.told.alert.rule)
+        !is_test(message) && self.held.contains(&message.logged.alert.rule)
     }
 }
 
 fn count_by_rule(messages: &[WaitingMessage]) -> BTreeMap<RuleId, usize> {
     let mut count = BTreeMap::new();
     for message in messages.iter().filter(|message| !is_test(message)) {
-        *count.entry(message.told.alert.rule.clone()).or_default() += 1;
+        *count.entry(message.logged.alert.rule.clone()).or_default() += 1;
     }
     count
 }
@@ -153,7 +154,7 @@ pub(crate) async fn read_recent(
     };
 
     loop {
-        let query = ToldQuery { range, rule: None, after, limit: PAGE };
+        let query = MessageQuery { range, rule: None, after, limit: PAGE };
         let page = match session.told_messages(&query).await {
             Ok(page) => page,
             Err(error) => {
@@ -164,7 +165,7 @@ pub(crate) async fn read_recent(
 
         recent.messages.extend(page.listing.found);
         recent.is_whole = !page.has_more;
-        after = recent.messages.last().map(ToldMessage::key);
+        after = recent.messages.last().map(LoggedMessage::key);
         if recent.is_whole || after.is_none() || recent.messages.len() >= MAX_RECENT {
             return recent;
         }
@@ -173,5 +174,5 @@ pub(crate) async fn read_recent(
 
 /// Whether a message may belong to a storm.
 pub(crate) fn may_storm(message: &WaitingMessage) -> bool {
-    !is_test(message) && matches!(message.told.rule.scope, Scope::Each(_))
+    !is_test(message) && matches!(message.logged.rule.scope, Scope::Each(_))
 }

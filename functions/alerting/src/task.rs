@@ -136,29 +136,29 @@ impl Task for WaitingMessage {
     }
 
     fn belongs_to(&self, place: &WaitingKey) -> bool {
-        let alert = &self.told.alert;
+        let alert = &self.logged.alert;
         *alert == place.alert || alert.rule == place.alert.rule && may_storm(self)
     }
 }
 
 /// For each owner of tasks, the place where the next call goes on reading.
 #[derive(Debug)]
-pub(crate) struct KeptPlace<T: Task>(BoundedMemory<T::Owner, Option<KeptPart<T>>>);
+pub(crate) struct ReadPosition<T: Task>(BoundedMemory<T::Owner, Option<KeptTasks<T>>>);
 
 /// Where the next call goes on, and tasks that were read before and belong together with later ones.
 #[derive(Debug, Clone)]
-struct KeptPart<T: Task> {
+struct KeptTasks<T: Task> {
     place: T::Place,
     part: Vec<T>,
 }
 
-impl<T: Task> Default for KeptPlace<T> {
+impl<T: Task> Default for ReadPosition<T> {
     fn default() -> Self {
         Self(BoundedMemory::new(MAX_OWNERS, MAX_KEPT))
     }
 }
 
-impl<T: Task> KeptPlace<T> {
+impl<T: Task> ReadPosition<T> {
     /// Reads tasks from where the last call ended. If that was the last task, begins with the first one.
     pub(crate) async fn read_on(
         &self,
@@ -168,7 +168,7 @@ impl<T: Task> KeptPlace<T> {
         let kept = self.0.get(owner, session.now).flatten();
         let has_begun_later = kept.is_some();
         let (mut place, mut tasks) = match kept {
-            Some(KeptPart { place, part }) => (Some(place), part),
+            Some(KeptTasks { place, part }) => (Some(place), part),
             None => (None, Vec::new()),
         };
 
@@ -191,7 +191,7 @@ impl<T: Task> KeptPlace<T> {
         let is_cut = place.is_some();
         let kept = place.map(|place| {
             let part = tasks.extract_if(.., |task| task.belongs_to(&place)).collect();
-            KeptPart { place, part }
+            KeptTasks { place, part }
         });
         self.0.keep(owner.clone(), kept, session.now);
         ReadTasks { tasks, unreadable, has_begun_later, is_cut, failure }
@@ -213,7 +213,7 @@ mod tests {
             let state = firing("r", &format!("d{number:04}"));
             assert!(store.put_alert_state(&state, &invocation()).await.expect("memory"));
         }
-        let place = KeptPlace::<StoredAlertState>::default();
+        let place = ReadPosition::<StoredAlertState>::default();
         let read = async || place.read_on(session(&store, &invocation()), &()).await;
 
         store.fail_after(1, [StoreError::Throttled("for now".into())]);

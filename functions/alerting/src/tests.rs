@@ -354,7 +354,7 @@ impl World {
         let rule = self.stored_rule(known.key.rule.as_str()).await;
         episodes.fold.phase = Phase::Normal { from: self.now() };
         // A pause leaves it as it was told.
-        episodes.told.is_firing = !rule.definition.tells(self.now());
+        episodes.told.is_firing = !rule.definition.may_send(self.now());
         let over = AlertState::Episodes(episodes);
         let next = StoredAlertState::next(Some(known), known.key.clone(), over, self.now());
         let judgement = NewJudgement::new(&rule, next, Vec::new(), &[], self.now());

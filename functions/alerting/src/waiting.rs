@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use domain::{ChannelId, RuleId, Timestamp};
 use judging::Rules;
 use table::{
-    AlertKey, AlertState, Listing, StoredAlertState, StoredChannel, ToldKey, WaitingMessage,
+    AlertKey, AlertState, Listing, MessageKey, StoredAlertState, StoredChannel, WaitingMessage,
 };
 
 /// The largest number of a channel's messages that are read at once. It is larger than the number that is sent, because
@@ -49,7 +49,7 @@ pub(crate) fn first_attempt(
     channel: &StoredChannel,
     now: Timestamp,
 ) -> Timestamp {
-    channel.failing.map_or(now, |failing| failing.since).max(message.told.at).min(now)
+    channel.failing.map_or(now, |failing| failing.since).max(message.logged.at).min(now)
 }
 
 /// Takes out messages whose rule was deleted or is off, and messages for an earlier channel with the same id.
@@ -60,8 +60,8 @@ pub(crate) fn take_ended(
     now: Timestamp,
 ) -> Vec<WaitingMessage> {
     let has_ended = |message: &mut WaitingMessage| {
-        channel.is_younger_than(message.told.at, now)
-            || !is_test(message) && ended.contains(&message.told.alert.rule)
+        channel.is_younger_than(message.logged.at, now)
+            || !is_test(message) && ended.contains(&message.logged.alert.rule)
     };
     messages.extract_if(.., has_ended).collect()
 }
@@ -77,7 +77,7 @@ pub(crate) fn take_repeated(messages: &mut Vec<WaitingMessage>) -> Vec<WaitingMe
     let mut lease_of_first = BTreeMap::new();
     let mut candidates = BTreeSet::new();
     for message in &*messages {
-        let first = lease_of_first.entry(message.told.alert.clone()).or_insert(message.lease);
+        let first = lease_of_first.entry(message.logged.alert.clone()).or_insert(message.lease);
         if message.lease.is_some() && message.lease == *first && message.attempts <= MAX_SAME {
             candidates.insert((message.lease, message.key()));
         }
@@ -93,7 +93,7 @@ pub(crate) fn take_repeated(messages: &mut Vec<WaitingMessage>) -> Vec<WaitingMe
 pub(crate) fn leave(messages: &mut Vec<WaitingMessage>, waits: impl Fn(&WaitingMessage) -> bool) {
     let mut left = BTreeSet::new();
     messages.retain(|message| {
-        let alert = &message.told.alert;
+        let alert = &message.logged.alert;
         let is_left = waits(message) || !is_test(message) && left.contains(alert);
         if is_left {
             left.insert(alert.clone());
@@ -128,25 +128,25 @@ pub(crate) fn most_at_once(due: &[WaitingMessage]) -> usize {
 
 /// Leaves to the next round the messages of states that have messages in `left`.
 pub(crate) fn leave_following(messages: &mut Vec<WaitingMessage>, left: &[WaitingMessage]) {
-    let left: BTreeSet<&AlertKey> = left.iter().map(|message| &message.told.alert).collect();
-    messages.retain(|message| is_test(message) || !left.contains(&message.told.alert));
+    let left: BTreeSet<&AlertKey> = left.iter().map(|message| &message.logged.alert).collect();
+    messages.retain(|message| is_test(message) || !left.contains(&message.logged.alert));
 }
 
 /// Puts messages into their order of sending: by time, and within a state by number. The times of a state's messages
 /// may be out of order, because two processes may have made them by different clocks or minutes.
 pub(crate) fn put_in_order(messages: &mut [WaitingMessage]) {
-    messages.sort_by_key(|message| message.told.message.number);
+    messages.sort_by_key(|message| message.logged.message.number);
 
     let mut latest: BTreeMap<AlertKey, Timestamp> = BTreeMap::new();
     let mut times = BTreeMap::new();
     for message in &*messages {
-        let time = latest.entry(message.told.alert.clone()).or_insert(message.told.at);
-        *time = message.told.at.max(*time);
+        let time = latest.entry(message.logged.alert.clone()).or_insert(message.logged.at);
+        *time = message.logged.at.max(*time);
         times.insert(message.key(), *time);
     }
 
     messages.sort_by_key(|message| {
-        let ToldKey { alert, number, .. } = message.told.key();
+        let MessageKey { alert, number, .. } = message.logged.key();
         (times[&message.key()], alert, number)
     });
 }
@@ -166,7 +166,7 @@ pub(crate) fn due(
         failing.since <= now && failing.next > now && failing.next <= latest
     });
     let is_paused = |message: &WaitingMessage| {
-        let rule = rules.get(&message.told.alert.rule);
+        let rule = rules.get(&message.logged.alert.rule);
         rule.is_some_and(|rule| rule.definition.paused_until.is_some_and(|until| until > now))
     };
     let is_out_of_attempts = |message: &WaitingMessage| {
@@ -176,7 +176,7 @@ pub(crate) fn due(
 
     let mut due = messages;
     leave(&mut due, |message| {
-        let is_in_quiet_hours = is_quiet && !message.told.rule.ignores_quiet_hours;
+        let is_in_quiet_hours = is_quiet && !message.logged.rule.ignores_quiet_hours;
         !is_test(message) && (is_blocked || is_in_quiet_hours || is_paused(message))
     });
     if channel.failing.is_some() && due.iter().all(is_out_of_attempts) {
@@ -196,7 +196,7 @@ pub(crate) fn states_needed(
         (is_late || is_counted(message, counted)) && !is_test(message)
     };
     let keys: BTreeSet<_> =
-        due.iter().filter(needs_state).map(|message| message.told.alert.clone()).collect();
+        due.iter().filter(needs_state).map(|message| message.logged.alert.clone()).collect();
     keys.into_iter().collect()
 }
 
@@ -216,7 +216,7 @@ pub(crate) fn newest_or_all(
         if is_test(&message) {
             chosen.send.push(message);
         } else {
-            by_alert.entry(message.told.alert.clone()).or_default().push(message);
+            by_alert.entry(message.logged.alert.clone()).or_default().push(message);
         }
     }
 
@@ -250,18 +250,18 @@ fn by_key(states: &Listing<StoredAlertState>) -> BTreeMap<&AlertKey, &AlertState
 
 /// The key by which a process remembers a message. It has the message's time, because a state that was deleted and made
 /// again may repeat a number.
-pub(crate) fn lasting_key(message: &WaitingMessage) -> (ChannelId, ToldKey) {
-    (message.channel.clone(), message.told.key())
+pub(crate) fn lasting_key(message: &WaitingMessage) -> (ChannelId, MessageKey) {
+    (message.channel.clone(), message.logged.key())
 }
 
 /// Whether a message is only a test of the channel.
 pub(crate) fn is_test(message: &WaitingMessage) -> bool {
-    message.told.message.news == alerts::News::Test
+    message.logged.message.news == alerts::News::Test
 }
 
 /// Whether the rule of a message has a storm.
 fn is_counted(message: &WaitingMessage, counted: &BTreeMap<RuleId, usize>) -> bool {
-    counted.contains_key(&message.told.alert.rule)
+    counted.contains_key(&message.logged.alert.rule)
 }
 
 /// Chooses among messages to send again. All are sent unchanged, except those that newer messages of the same subject
@@ -274,15 +274,15 @@ pub(crate) fn without_overtaken(
     let (damaged, states) = (states.damaged(), by_key(states));
     let mut newest: BTreeMap<AlertKey, WaitingMessage> = BTreeMap::new();
     for message in repeated.iter().chain(later) {
-        let known = newest.entry(message.told.alert.clone()).or_insert_with(|| message.clone());
-        if known.told.message.number < message.told.message.number {
+        let known = newest.entry(message.logged.alert.clone()).or_insert_with(|| message.clone());
+        if known.logged.message.number < message.logged.message.number {
             *known = message.clone();
         }
     }
 
     let mut chosen = Chosen::default();
     for message in repeated {
-        let alert = &message.told.alert;
+        let alert = &message.logged.alert;
         let is_overtaken = is_overtaken(&newest[alert], states.get(alert).copied());
         if is_overtaken && !is_test(&message) && !damaged.contains(alert) {
             chosen.drop.push(message);
@@ -297,14 +297,14 @@ pub(crate) fn without_overtaken(
 
 /// Whether a message was postponed, by quiet hours or a failed delivery, or is no longer news.
 fn has_waited(message: &WaitingMessage, now: Timestamp) -> bool {
-    message.next > message.told.at || now.since(message.told.at) > NEWS
+    message.next > message.logged.at || now.since(message.logged.at) > NEWS
 }
 
 /// Whether a message that may have arrived was overtaken: newer messages of the subject were sent meanwhile, and the
 /// message is no longer true. Sent now, it would be the last message that the receiver gets, and wrong.
 fn is_overtaken(newest_due: &WaitingMessage, state: Option<&AlertState>) -> bool {
     let is_followed = match state {
-        Some(AlertState::Episodes(state)) => state.number > newest_due.told.message.number,
+        Some(AlertState::Episodes(state)) => state.number > newest_due.logged.message.number,
         Some(AlertState::Figures(_)) => false,
         None => true,
     };
@@ -315,22 +315,22 @@ fn is_overtaken(newest_due: &WaitingMessage, state: Option<&AlertState>) -> bool
 /// was deleted.
 fn is_true(message: &WaitingMessage, state: Option<&AlertState>) -> bool {
     match state {
-        Some(AlertState::Episodes(state)) => message.told.message.is_still_true(state),
+        Some(AlertState::Episodes(state)) => message.logged.message.is_still_true(state),
         Some(AlertState::Figures(_)) => true,
-        None => !message.told.message.news.is_firing(),
+        None => !message.logged.message.news.is_firing(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use alerts::News;
-    use table::{ToldMessage, given};
+    use table::{LoggedMessage, given};
 
     use super::*;
 
     fn waiting(device: &str, number: u64, second: i64) -> WaitingMessage {
         let at = given::at_second(second);
-        let told = ToldMessage {
+        let told = LoggedMessage {
             alert: given::alert_key("r", device),
             at,
             rule: given::alert_rule("r", at).definition,
@@ -348,7 +348,9 @@ mod tests {
         let order: Vec<_> = chosen
             .send
             .iter()
-            .map(|message| (message.told.alert.subject.to_string(), message.told.message.number))
+            .map(|message| {
+                (message.logged.alert.subject.to_string(), message.logged.message.number)
+            })
             .collect();
         let expected = [("device:b", 1), ("device:a", 5), ("device:a", 6)];
         assert_eq!(order, expected.map(|(subject, number)| (subject.to_owned(), number)));

@@ -53,7 +53,7 @@ impl RetryMemory {
     }
 
     /// The indices of the readings that no earlier attempt of the request has stored.
-    pub(crate) fn not_stored_before(
+    pub(crate) fn indices_to_write(
         &self,
         request: RequestHash,
         readings: &[Reading],
@@ -119,11 +119,11 @@ mod tests {
         let memory = RetryMemory::default();
         let all: Vec<_> = (0..4).map(|n| reading(n, "1")).collect();
         let request = memory.hash_of(&all, REPLACING);
-        assert_eq!(memory.not_stored_before(request, &all, at_second(0)), [0, 1, 2, 3]);
+        assert_eq!(memory.indices_to_write(request, &all, at_second(0)), [0, 1, 2, 3]);
         memory.keep(request, all[1..3].iter(), at_second(0));
-        assert_eq!(memory.not_stored_before(request, &all, at_second(1)), [0, 3]);
-        assert_eq!(memory.not_stored_before(request, &all, at_second(119)), [0, 3]);
-        assert_eq!(memory.not_stored_before(request, &all, at_second(120)), [0, 1, 2, 3]);
+        assert_eq!(memory.indices_to_write(request, &all, at_second(1)), [0, 3]);
+        assert_eq!(memory.indices_to_write(request, &all, at_second(119)), [0, 3]);
+        assert_eq!(memory.indices_to_write(request, &all, at_second(120)), [0, 1, 2, 3]);
     }
 
     #[test]
@@ -142,7 +142,7 @@ mod tests {
         ] {
             let request = memory.hash_of(readings, options);
             assert_eq!(
-                memory.not_stored_before(request, readings, at_second(1)).len(),
+                memory.indices_to_write(request, readings, at_second(1)).len(),
                 readings.len()
             );
         }
@@ -156,10 +156,10 @@ mod tests {
         memory.keep(request, all.iter(), at_second(0));
         let other = [reading(2, "2")];
         memory.forget_in_other_requests(memory.hash_of(&other, REPLACING), other.iter());
-        assert_eq!(memory.not_stored_before(request, &all, at_second(1)), [2]);
+        assert_eq!(memory.indices_to_write(request, &all, at_second(1)), [2]);
         memory.forget_in_other_requests(request, all.iter());
         assert_eq!(
-            memory.not_stored_before(request, &all, at_second(1)),
+            memory.indices_to_write(request, &all, at_second(1)),
             [2],
             "its own are no others"
         );
@@ -174,7 +174,7 @@ mod tests {
         }
         let left = |n, now| {
             memory
-                .not_stored_before(memory.hash_of(&some(n), REPLACING), &some(n), at_second(now))
+                .indices_to_write(memory.hash_of(&some(n), REPLACING), &some(n), at_second(now))
                 .len()
         };
         assert_eq!((left(0, 110), left(100, 110)), (1, 1));
@@ -189,7 +189,7 @@ mod tests {
         let [first, second] = [&many, &more].map(|readings| memory.hash_of(readings, REPLACING));
         memory.keep(first, many.iter(), at_second(0));
         memory.keep(second, more.iter(), at_second(0));
-        assert!(memory.not_stored_before(second, &more, at_second(0)).is_empty());
-        assert_eq!(memory.not_stored_before(first, &many, at_second(0)).len(), 40_000);
+        assert!(memory.indices_to_write(second, &more, at_second(0)).is_empty());
+        assert_eq!(memory.indices_to_write(first, &many, at_second(0)).len(), 40_000);
     }
 }

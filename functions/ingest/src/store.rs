@@ -131,7 +131,7 @@ impl<C: Clock> Pipeline<C> {
         // devices.
         let timed = request.timed.split_off(is_unknown);
         let now = self.clock.now();
-        let not_stored = self.retries.not_stored_before(request_hash, &timed.readings, now);
+        let not_stored = self.retries.indices_to_write(request_hash, &timed.readings, now);
         let attempt = WriteAttempt::not_tried(timed.readings.len(), not_stored);
         request.report.add(timed, attempt);
 
@@ -151,7 +151,7 @@ impl<C: Clock> Pipeline<C> {
     ) -> Vec<Reading> {
         let timed = mem::take(&mut request.timed);
         let now = self.clock.now();
-        let to_write = self.retries.not_stored_before(request_hash, &timed.readings, now);
+        let to_write = self.retries.indices_to_write(request_hash, &timed.readings, now);
         let put = self.put(session, &timed.readings, &to_write, request.options).await;
         self.note_attempt(request_hash, &timed.readings, &to_write, &put);
         let attempt = WriteAttempt::of(timed.readings.len(), &to_write, put);

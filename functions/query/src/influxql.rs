@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Problem, Response};
-use influxdb::{QueryRequest, is_open, parsed, refused, respond, run_open};
+use influxdb::{QueryRequest, is_open, parsed, refused, respond, run_without_table};
 use influxql::{Epoch, QueryError, RoomTexts, Statement, StatementResult};
 use runtime::clock::Clock;
 use runtime::http::Call;
@@ -71,7 +71,7 @@ async fn run(
     if let Statement::Unsupported(name) = statement {
         return Err(QueryError::unsupported(name).into());
     }
-    if let Some(outcome) = run_open(statement, request) {
+    if let Some(outcome) = run_without_table(statement, request) {
         return Ok(outcome);
     }
     if request.database().is_none() {

@@ -27,7 +27,7 @@ pub(crate) use conditions::conditions;
 pub(crate) use cost::{cost, device_cost};
 pub(crate) use energy::energy;
 pub(crate) use events::device_events;
-use question::devices::{AskedDevices, DeviceSearch};
+use question::devices::{DeviceSearch, QuestionDevices};
 use question::groups::{GroupMeters, GroupOf, RoomsOfRows};
 use question::plan::RowPlan;
 pub(crate) use question::request::QueryScope;
@@ -43,12 +43,12 @@ pub(crate) async fn series(
     let now = call.session.now;
     let request = SeriesRequest::parse(call.request, &call.params, now)?;
     let plan = RowPlan::of(&request, scope, &handlers.known_state, call).await?;
-    let is_answerable = |_: &AskedDevices, devices: &[&Device]| request.has_all_metrics(devices);
+    let is_answerable = |_: &QuestionDevices, devices: &[&Device]| request.has_all_metrics(devices);
     let search = DeviceSearch {
         is_by_room: request.grouping == Grouping::ByRoom,
         ..DeviceSearch::of(scope, &plan)
     };
-    let asked = AskedDevices::find(search, handlers, is_answerable, call).await?;
+    let asked = QuestionDevices::find(search, handlers, is_answerable, call).await?;
     let devices = asked.devices()?;
     let requested = metric_names(request.metrics.as_deref(), &devices)
         .map_err(|unknown| plan.with_lag(unknown, scope))?;
@@ -78,7 +78,7 @@ pub(crate) async fn series(
         if scope == QueryScope::All && request.grouping == Grouping::ByRoom {
             answer.note_outside_rooms(group, &rooms, &values);
         }
-        values.retain(|device| group.of != GroupOf::NoRoom || rooms.is_alone(device));
+        values.retain(|device| group.of != GroupOf::NoRoom || rooms.has_own_rows(device));
 
         let present = values.iter().filter(|device| group.was_present(device));
         let present: Vec<&Device> = present.map(|device| device.device).collect();

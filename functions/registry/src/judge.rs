@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use domain::{DeviceId, Reading, Timestamp};
-use judging::{BatchReport, Judging, JudgingReport, LostMessages, SeriesError, Written};
+use judging::{BatchReport, Judging, JudgingReport, LostMessages, ReadingsByTime, SeriesError};
 use runtime::clock::{Clock, Deadline};
 use runtime::hint::Hint;
 use runtime::stream::{BatchResult, Consumer, Recorded};
@@ -117,7 +117,7 @@ impl<S: Store, C: Clock, H: Hint> AlertConsumer<'_, S, C, H> {
 
 /// The readings of a batch, by device.
 struct ReadingsByDevice {
-    written: BTreeMap<DeviceId, Written>,
+    written: BTreeMap<DeviceId, ReadingsByTime>,
     /// The first record of each device.
     first_records: BTreeMap<DeviceId, usize>,
 }
@@ -135,8 +135,9 @@ impl ReadingsByDevice {
 }
 
 /// The devices of a batch, each with its first reading.
-fn first_written(written: &BTreeMap<DeviceId, Written>) -> BTreeMap<DeviceId, Timestamp> {
-    let first = |(id, written): (&DeviceId, &Written)| Some((id.clone(), *written.keys().next()?));
+fn first_written(written: &BTreeMap<DeviceId, ReadingsByTime>) -> BTreeMap<DeviceId, Timestamp> {
+    let first =
+        |(id, written): (&DeviceId, &ReadingsByTime)| Some((id.clone(), *written.keys().next()?));
     written.iter().filter_map(first).collect()
 }
 

@@ -93,7 +93,7 @@ impl FigureState {
             let is_fresh = !is_step || now.since(figure.at) < MAX_AGE;
             if !figure.is_beyond
                 || !is_fresh
-                || !rule.tells(now)
+                || !rule.may_send(now)
                 || state.told.contains_key(&figure.at)
             {
                 continue;

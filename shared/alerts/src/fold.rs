@@ -206,8 +206,8 @@ impl Fold {
 
     fn next(&self, rule: &Rule, silence: SilenceLimit<'_>) -> Option<(Timestamp, Due)> {
         let phase = match self.phase {
-            Phase::Pending { since } => Some(since.saturating_add(rule.hold)),
-            Phase::Recovering { clear, .. } => Some(clear.saturating_add(rule.clear_hold)),
+            Phase::Pending { since } => Some(since.saturating_add(rule.breach_time)),
+            Phase::Recovering { clear, .. } => Some(clear.saturating_add(rule.clear_time)),
             Phase::Normal { .. } | Phase::Firing { .. } => None,
         };
         let silent_from = self.seen.filter(|_| !self.is_silent).map(|seen| silence.begins(seen));

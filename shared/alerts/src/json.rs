@@ -93,7 +93,7 @@ impl RuleBody {
             return Err(MemberError::of("recovery", why));
         }
 
-        let (hold, clear_hold, no_data) = if is_once {
+        let (breach_time, clear_time, no_data) = if is_once {
             (None, None, None)
         } else {
             (self.r#for.take(), self.clear_for.take(), self.no_data.take())
@@ -105,11 +105,11 @@ impl RuleBody {
             name,
             scope,
             watch,
-            hold: time("for", hold, none..=MAX_FOR)?.unwrap_or(none),
-            clear_hold: time("clear_for", clear_hold, none..=MAX_FOR)?.unwrap_or(none),
+            breach_time: time("for", breach_time, none..=MAX_FOR)?.unwrap_or(none),
+            clear_time: time("clear_for", clear_time, none..=MAX_FOR)?.unwrap_or(none),
             no_data: no_data.unwrap_or(NoData::Keep),
             repeat: time("repeat", self.repeat.take(), TimeDelta::hours(1)..=MAX_REPEAT)?,
-            tells_recovery: recovery.unwrap_or(!is_once),
+            sends_recovery: recovery.unwrap_or(!is_once),
             ignores_quiet_hours: self.ignores_quiet_hours.take().unwrap_or(false),
             is_on: self.on.take().unwrap_or(true),
             paused_until: until.map_err(|why| MemberError::of("paused_until", why))?,
@@ -265,7 +265,7 @@ impl Rule {
     pub fn to_json(&self) -> Value {
         let mut members = json!({
             "name": self.name,
-            "recovery": self.tells_recovery,
+            "recovery": self.sends_recovery,
             "ignores_quiet_hours": self.ignores_quiet_hours,
             "on": self.is_on,
         });
@@ -281,8 +281,8 @@ impl Rule {
 
         self.watch.set_members(&mut set);
         if matches!(self.watch, Watch::Metric { .. } | Watch::Silence { .. }) {
-            set("for", duration::text(self.hold, UNITS).into());
-            set("clear_for", duration::text(self.clear_hold, UNITS).into());
+            set("for", duration::text(self.breach_time, UNITS).into());
+            set("clear_for", duration::text(self.clear_time, UNITS).into());
             set("no_data", json!(self.no_data));
         }
 

@@ -66,16 +66,16 @@ pub fn fold_episodes(
     let number = state.map_or(0, |state| state.number);
     let has_left = input.has_left;
     let mut teller =
-        Teller { rule, fold: &fold, has_left, now, told, number, messages: Vec::new() };
+        MessageMaker { rule, fold: &fold, has_left, now, told, number, messages: Vec::new() };
     let acknowledged = state.and_then(|state| state.acknowledged_in(&fold));
-    if rule.tells(now) {
+    if rule.may_send(now) {
         teller.tell_ended(&changes, range.judged_before);
         let edited = state.filter(|state| state.changed != rule.changed);
         teller.tell_present(&changes, start.from, edited);
         teller.repeat(acknowledged.is_some());
     }
 
-    let Teller { told, number, messages, .. } = teller;
+    let MessageMaker { told, number, messages, .. } = teller;
     // Links are kept while the last message is about the same episode.
     let is_same = |state: &&EpisodeState| told.is_firing && state.told.since == told.since;
     let links = state.filter(is_same).map(|state| state.links.clone()).unwrap_or_default();
@@ -212,7 +212,7 @@ struct EpisodeEnd {
 }
 
 /// Collects messages in order of time, so that each recovery follows the message of its alert.
-struct Teller<'a> {
+struct MessageMaker<'a> {
     rule: &'a Rule,
     /// The fold over all readings.
     fold: &'a Fold,
@@ -223,7 +223,7 @@ struct Teller<'a> {
     messages: Vec<Message>,
 }
 
-impl Teller<'_> {
+impl MessageMaker<'_> {
     /// Makes messages about episodes that have ended since the last judgement. [`tell_present`](Self::tell_present)
     /// makes the message about an episode that fires now.
     fn tell_ended(&mut self, changes: &[EpisodeChange], judged_before: Option<Timestamp>) {
@@ -322,7 +322,7 @@ impl Teller<'_> {
             until: self.told.until.max(ended.or(Some(episode.at))),
             told_at: Some(self.now),
         };
-        if news == News::Recovered && !self.rule.tells_recovery {
+        if news == News::Recovered && !self.rule.sends_recovery {
             return;
         }
 

@@ -98,9 +98,9 @@ impl Names<'_> {
     fn watched(self, rule: &Rule) -> String {
         match &rule.watch {
             Watch::Metric { metric, limits } => {
-                let lasting = match rule.hold {
+                let lasting = match rule.breach_time {
                     none if none <= TimeDelta::zero() => String::new(),
-                    hold => format!(" for {}", duration::text(hold, UNITS)),
+                    time => format!(" for {}", duration::text(time, UNITS)),
                 };
                 format!("{metric} {}{lasting}", self.limits(limits))
             }

@@ -19,15 +19,15 @@ pub struct Rule {
     /// What the rule watches.
     pub watch: Watch,
     /// How long a breach lasts before it fires.
-    pub hold: TimeDelta,
+    pub breach_time: TimeDelta,
     /// How long values stay within the clearing limit before the alert ends.
-    pub clear_hold: TimeDelta,
+    pub clear_time: TimeDelta,
     /// What silence of the device means.
     pub no_data: NoData,
     /// The pause between repetitions, which go on until somebody acknowledges the alert.
     pub repeat: Option<TimeDelta>,
     /// Whether the end of an alert makes a message.
-    pub tells_recovery: bool,
+    pub sends_recovery: bool,
     /// Whether messages are sent in quiet hours too.
     pub ignores_quiet_hours: bool,
     /// Whether the rule is judged at all.
@@ -247,12 +247,12 @@ impl Rule {
     }
 
     /// Whether the rule may make messages at `now`: it is on, and not paused.
-    pub fn tells(&self, now: Timestamp) -> bool {
+    pub fn may_send(&self, now: Timestamp) -> bool {
         self.is_on && self.paused_until.is_none_or(|until| until <= now)
     }
 
     /// How long before an instant a fold has to begin if no earlier state is known.
     pub(crate) fn reach(&self) -> TimeDelta {
-        self.hold.max(self.clear_hold) + crate::SETTLING
+        self.breach_time.max(self.clear_time) + crate::SETTLING
     }
 }

@@ -273,10 +273,7 @@ mod tests {
         for (text, expected) in [
             ("", "The body cannot be read as a JSON object: EOF while parsing a value."),
             ("{} 5", "The body cannot be read as a JSON object: trailing characters."),
-            (
-                "[]",
-                "The body cannot be read as a JSON object: must be an object, not an array.",
-            ),
+            ("[]", "The body cannot be read as a JSON object: must be an object, not an array."),
             (
                 r#"{"name": "a", "name": "b"}"#,
                 "The body cannot be read as a JSON object: duplicate member \"name\".",

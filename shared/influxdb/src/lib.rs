@@ -10,4 +10,4 @@ mod statements;
 
 pub use probes::{buckets, flux, health, health_members, orgs, ping, ready};
 pub use request::QueryRequest;
-pub use statements::{is_open, open_query, parsed, refused, respond, run_open};
+pub use statements::{is_open, open_query, parsed, refused, respond, run_without_table};

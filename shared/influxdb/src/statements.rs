@@ -23,7 +23,7 @@ pub const fn is_open(statement: &Statement) -> bool {
 }
 
 /// Runs a statement that needs no stored data. Returns `None` for other statements.
-pub fn run_open(statement: &Statement, request: &QueryRequest) -> Option<StatementResult> {
+pub fn run_without_table(statement: &Statement, request: &QueryRequest) -> Option<StatementResult> {
     match statement {
         Statement::ShowDatabases => {
             let name = request.database().unwrap_or(DATABASE);
@@ -48,7 +48,7 @@ pub fn open_query(request: &Request) -> Result<Option<Response>, Problem> {
         Ok(statements) => statements,
         Err(error) => return Ok(Some(refused(form, &error))),
     };
-    let outcomes = statements.iter().map(|statement| run_open(statement, &request));
+    let outcomes = statements.iter().map(|statement| run_without_table(statement, &request));
     let outcomes: Option<Vec<StatementResult>> = outcomes.collect();
     Ok(outcomes.map(|outcomes| respond(200, form.write(&outcomes))))
 }

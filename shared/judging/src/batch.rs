@@ -23,7 +23,7 @@ use crate::task::{JudgingTask, Tasks};
 
 /// The readings of one device that were stored, by time. Deleted readings are not among them: whoever deletes a reading
 /// asks for the device to be judged again.
-pub type Written = BTreeMap<Timestamp, Reading>;
+pub type ReadingsByTime = BTreeMap<Timestamp, Reading>;
 
 /// The result of judging a batch.
 #[derive(Debug, Default)]
@@ -48,12 +48,12 @@ struct KnownDevices {
 }
 
 /// The readings of the batch's devices, without devices whose newest reading is over a day old.
-type Fresh<'a> = BTreeMap<&'a DeviceId, &'a Written>;
+type Fresh<'a> = BTreeMap<&'a DeviceId, &'a ReadingsByTime>;
 
 /// A rule, and the batch's readings of a device that the rule is about.
 struct Match<'a> {
     rule: &'a StoredRule,
-    written: &'a Written,
+    written: &'a ReadingsByTime,
 }
 
 impl<S: Store> JudgingSession<'_, S> {
@@ -64,7 +64,7 @@ impl<S: Store> JudgingSession<'_, S> {
     ///
     /// Devices whose newest reading in the batch is over a day old are ignored. If rules, devices or states cannot be
     /// read, the report asks to judge all other devices again.
-    pub async fn judge_batch(&self, batch: &BTreeMap<DeviceId, Written>) -> BatchReport {
+    pub async fn judge_batch(&self, batch: &BTreeMap<DeviceId, ReadingsByTime>) -> BatchReport {
         let fresh: Fresh<'_> =
             batch.iter().filter(|(_, written)| !is_history(written, self.table.now)).collect();
         if fresh.is_empty() {
@@ -158,7 +158,7 @@ impl<S: Store> JudgingSession<'_, S> {
             }
             Err(error) => return Err(error.into()),
         };
-        let is_lacking = |id: &DeviceId, written: &Written| {
+        let is_lacking = |id: &DeviceId, written: &ReadingsByTime| {
             let may_be_new = listed.is_whole() || may_be_sealed(written, self.table.now);
             listed.get(id).is_none() && may_be_new
         };
@@ -217,17 +217,17 @@ const fn is_of_batches(watch: &Watch) -> bool {
 }
 
 /// The time of the earliest reading.
-fn since(written: &Written) -> Option<Timestamp> {
+fn since(written: &ReadingsByTime) -> Option<Timestamp> {
     written.keys().next().copied()
 }
 
 /// Whether the earliest reading may have come after its quarter of an hour got a rollup. A rule on many devices is
 /// judged by rollups, and would miss the reading.
-fn may_be_sealed(written: &Written, now: Timestamp) -> bool {
+fn may_be_sealed(written: &ReadingsByTime, now: Timestamp) -> bool {
     since(written).is_some_and(|since| is_over(QuarterHour::of(since).end(), now))
 }
 
 /// Whether the newest reading is more than a day old.
-fn is_history(written: &Written, now: Timestamp) -> bool {
+fn is_history(written: &ReadingsByTime, now: Timestamp) -> bool {
     written.keys().next_back().is_none_or(|newest| *newest < now.saturating_add(-MAX_BACK))
 }

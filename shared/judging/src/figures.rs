@@ -23,7 +23,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let now = self.table.now;
         let (state, ended) = begin(before, now);
         // A rule that is off or paused sends nothing, so the alert ends when the rule sends again.
-        if ended.is_some() && !rule.definition.tells(now) {
+        if ended.is_some() && !rule.definition.may_send(now) {
             return Ok(None);
         }
 

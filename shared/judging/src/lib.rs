@@ -44,7 +44,7 @@ mod silence_limits;
 mod task;
 mod throttled;
 
-pub use batch::{BatchReport, Written};
+pub use batch::{BatchReport, ReadingsByTime};
 pub use breach::{Breaches, SealedBreaches};
 pub use devices::{Devices, MAX_FEW};
 pub use ending::end_device;

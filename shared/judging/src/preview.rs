@@ -82,7 +82,7 @@ impl<S: Store> JudgingSession<'_, S> {
     /// state in the range no longer depends on where it began, at most [`MAX_PREVIEW`] before.
     async fn preview_episodes(&self, question: PreviewQuestion<'_>) -> Result<Preview> {
         let PreviewQuestion { rule, range, .. } = question;
-        let mut lead = MIN_LEAD.max((rule.hold + rule.clear_hold) * 2).min(MAX_PREVIEW);
+        let mut lead = MIN_LEAD.max((rule.breach_time + rule.clear_time) * 2).min(MAX_PREVIEW);
         let mut known: Option<Preview> = None;
         loop {
             let from = range.from().saturating_add(-lead);

@@ -114,7 +114,7 @@ impl<'a> PreviewWalk<'a> {
     /// more for a device that sends once a quarter.
     fn first_stretch(&self) -> usize {
         let length = QuarterHour::LENGTH.num_milliseconds();
-        let time = self.rule.clear_hold.max(self.rule.hold).num_milliseconds();
+        let time = self.rule.clear_time.max(self.rule.breach_time).num_milliseconds();
         usize::try_from(time / length).unwrap_or(MAX_STRETCH).min(MAX_STRETCH) + 2
     }
 

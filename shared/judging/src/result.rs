@@ -125,7 +125,7 @@ impl<S: Store> JudgingSession<'_, S> {
     ) -> StoreResult<Option<JudgementResult>> {
         match self.table.put_judgement(judgement).await? {
             JudgementOutcome::Stored => {
-                let (messages, left_out) = (judgement.told().len(), judgement.left_out());
+                let (messages, left_out) = (judgement.logged().len(), judgement.left_out());
                 Ok(Some(JudgementResult {
                     is_stored: true,
                     messages,

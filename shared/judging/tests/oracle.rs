@@ -15,7 +15,7 @@ use domain::{
 use fastrand::Rng;
 use judging::{
     JudgedSaved, Judging, JudgingReport, JudgingSession, MAX_FEW, PreviewQuestion, Previewed,
-    Rules, Written,
+    ReadingsByTime, Rules,
 };
 use rollups::{Assumed, DeviceFolds, DeviceRules, Following, Retention, SeenRooms};
 use serde_json::{Value, json};
@@ -25,9 +25,9 @@ use table::memory_db::{MemoryDb, on};
 use table::{
     Action, Deadline, DeleteAlertStates as _, DeleteReadings as _, EditAlertRules as _,
     EditRegistry as _, Expected, FinishRechecks as _, Invocation, KeepRollupState as _,
-    ListDevices as _, MAX_CACHED_ENTRIES, NoteRunning as _, PutReadings as _, QueueDepth,
-    ReadAlertRules as _, ReadAlertStates as _, ReadRechecks as _, ReadRollupState as _, ReadingKey,
-    Recheck, Rechecked, RunningNote, Session, StoreError, StoredRule, Target, ToldMessage,
+    ListDevices as _, LoggedMessage, MAX_CACHED_ENTRIES, NoteRunning as _, PutReadings as _,
+    QueueDepth, ReadAlertRules as _, ReadAlertStates as _, ReadRechecks as _, ReadRollupState as _,
+    ReadingKey, Recheck, Rechecked, RunningNote, Session, StoreError, StoredRule, Target,
     UpdateOutcome,
 };
 
@@ -55,8 +55,8 @@ fn stored(version: u64, members: Value, saved: Timestamp) -> StoredRule {
 }
 
 /// Readings as a batch of the stream has them.
-fn by_device(readings: &[Reading]) -> BTreeMap<DeviceId, Written> {
-    let mut batch: BTreeMap<DeviceId, Written> = BTreeMap::new();
+fn by_device(readings: &[Reading]) -> BTreeMap<DeviceId, ReadingsByTime> {
+    let mut batch: BTreeMap<DeviceId, ReadingsByTime> = BTreeMap::new();
     for reading in readings {
         batch.entry(reading.device.clone()).or_default().insert(reading.at, reading.clone());
     }
@@ -220,9 +220,9 @@ impl World {
     }
 
     /// What was told, in order of time.
-    fn told(&self) -> Vec<ToldMessage> {
+    fn told(&self) -> Vec<LoggedMessage> {
         let mut told = self.store.all_told();
-        told.sort_by_key(ToldMessage::key);
+        told.sort_by_key(LoggedMessage::key);
         told
     }
 
@@ -1220,7 +1220,7 @@ fn thermometer(rng: &mut Rng) -> Vec<(i64, i64)> {
 /// The episodes, second by second: since when, when each fired, and when it ended.
 fn episodes(
     sent: &[(i64, i64)],
-    (hold, clear_hold): (i64, i64),
+    (hold, clear_time): (i64, i64),
     (silent_after, no_data): (TimeDelta, &str),
 ) -> Vec<(Timestamp, Timestamp, Option<Timestamp>)> {
     let values: BTreeMap<i64, i64> = sent.iter().map(|(at, value)| (at * 60, *value)).collect();
@@ -1245,7 +1245,7 @@ fn episodes(
                 }
             }
             let due_at = breach.filter(|_| fired.is_none()).map(|it| it + hold * 60);
-            let ends = clear.map(|it| it + clear_hold * 60);
+            let ends = clear.map(|it| it + clear_time * 60);
             let turn = due_at.or(ends).filter(|it| *it <= second);
             let silence = silent_at.filter(|it| *it <= second * 1_000);
             if turn.is_some_and(|turn| silence.is_none_or(|silence| turn * 1_000 <= silence)) {
@@ -1290,12 +1290,12 @@ async fn a_preview_has_the_episodes_of_all_readings() {
             })
             .collect();
         let mut hold = || *rng.choice(&[0, 0, 5, 20, 90]).expect("some");
-        let (hold, clear_hold) = (hold(), hold());
+        let (hold, clear_time) = (hold(), hold());
         let no_data = *rng.choice(&["keep", "keep", "fire", "clear"]).expect("some");
         let silent_for = (seed % 4 == 3).then(|| *rng.choice(&[5, 10, 20, 70]).expect("some"));
-        let (hold, clear_hold, no_data) = match silent_for {
+        let (hold, clear_time, no_data) = match silent_for {
             Some(_) => (0, 0, "fire"),
-            None => (hold, clear_hold, no_data),
+            None => (hold, clear_time, no_data),
         };
         let rule = match silent_for {
             Some(minutes) => {
@@ -1303,7 +1303,7 @@ async fn a_preview_has_the_episodes_of_all_readings() {
             }
             None => json!({
                 "name": "Warm", "device": "d", "metric": "temperature", "above": LIMITS.0, "clear": LIMITS.1,
-                "for": format!("{hold}m"), "clear_for": format!("{clear_hold}m"), "no_data": no_data,
+                "for": format!("{hold}m"), "clear_for": format!("{clear_time}m"), "no_data": no_data,
             }),
         };
         let world = World::new(rule.clone(), &readings[..1]).await;
@@ -1323,7 +1323,7 @@ async fn a_preview_has_the_episodes_of_all_readings() {
         // To a rule about silence each reading is clear.
         let seen = sent.iter().map(|(at, value)| (*at, silent_for.map_or(*value, |_| 20)));
         let seen: Vec<_> = seen.collect();
-        let expected = episodes(&seen, (hold, clear_hold), (limit, no_data));
+        let expected = episodes(&seen, (hold, clear_time), (limit, no_data));
         assert_eq!(told, expected, "{seed}: {rule:?}, {limit}, {sent:?}");
         // Whatever the range begins with, an episode that reaches into it began when it did.
         for _ in 0..8 {

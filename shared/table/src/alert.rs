@@ -11,8 +11,8 @@ mod state;
 pub use channel::{ChannelSecret, Failing, StoredChannel};
 pub use judgement::{JudgementOutcome, MAX_JUDGEMENT_PARTS, NewJudgement};
 pub use message::{
-    MAX_LEASE, MAX_POSTPONED, TOLD_KEPT, ToldKey, ToldMessage, ToldQuery, WAITING_KEPT, WaitingKey,
-    WaitingMessage,
+    LOG_KEPT, LoggedMessage, MAX_LEASE, MAX_POSTPONED, MessageKey, MessageQuery, WAITING_KEPT,
+    WaitingKey, WaitingMessage,
 };
 pub use recheck::{Recheck, Rechecked};
 pub use rule::StoredRule;

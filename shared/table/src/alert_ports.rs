@@ -5,8 +5,8 @@ use domain::{ChannelId, DeviceId, RuleId, Timestamp};
 use crate::ports_macro::ports;
 use crate::{
     AlertKey, ChannelSecret, DueStates, Expected, Failing, JudgementOutcome, ListPage, Listing,
-    NewJudgement, PutOutcome, Recheck, Rechecked, RunningNote, StoreResult, StoredAlertState,
-    StoredChannel, StoredRule, ToldMessage, ToldQuery, WaitingKey, WaitingMessage,
+    LoggedMessage, MessageQuery, NewJudgement, PutOutcome, Recheck, Rechecked, RunningNote,
+    StoreResult, StoredAlertState, StoredChannel, StoredRule, WaitingKey, WaitingMessage,
 };
 
 ports! {
@@ -123,7 +123,7 @@ ports! {
     ReadToldMessages [(Query, AlertTold)] {
         /// A page of the messages of a range, newest first. To find the messages of one rule, all messages of the range
         /// are read.
-        fn told_messages(query: &ToldQuery) -> StoreResult<ListPage<ToldMessage>>;
+        fn told_messages(query: &MessageQuery) -> StoreResult<ListPage<LoggedMessage>>;
     }
 
     /// The messages that wait for a channel.

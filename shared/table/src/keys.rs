@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::shards::{Shard, Shards};
-use crate::{AlertKey, Rechecked, ToldKey, WaitingKey};
+use crate::{AlertKey, MessageKey, Rechecked, WaitingKey};
 use domain::{
     AnnotationId, Bucket, ChannelId, Comparison, DeviceId, LocalDate, MAX_ANNOTATED,
     PolledSourceId, QuarterHour, RoomId, RuleId, SearchEntry, SearchRange, SearchValue, TariffId,
@@ -165,7 +165,7 @@ pub enum Key {
     /// The state of a rule on one device or room.
     AlertState(AlertKey),
     /// A message in the log of messages.
-    AlertTold(ToldKey),
+    AlertTold(MessageKey),
     /// A message that a channel is to send.
     AlertWaiting(WaitingKey),
     /// A recheck of a device or a rule.
@@ -244,7 +244,7 @@ impl Key {
             Self::AlertRule(id) => id.to_string(),
             Self::AlertChannel(id) | Self::AlertSecret(id) => id.to_string(),
             Self::AlertState(alert) => alert_sk(alert),
-            Self::AlertTold(ToldKey { at, alert, number }) => {
+            Self::AlertTold(MessageKey { at, alert, number }) => {
                 format!("{at}#{}", message_sk(alert, *number))
             }
             Self::AlertWaiting(WaitingKey { channel, alert, number }) => {
@@ -327,7 +327,7 @@ impl Key {
             ALERT_TOLD => {
                 let (at, message) = sk.split_once('#')?;
                 let (alert, number) = parse_message(message)?;
-                Some(Self::AlertTold(ToldKey { at: parse_timestamp(at)?, alert, number }))
+                Some(Self::AlertTold(MessageKey { at: parse_timestamp(at)?, alert, number }))
             }
             ALERT_WAITING => {
                 let (channel, message) = sk.split_once('#')?;
@@ -646,8 +646,8 @@ mod tests {
         })
     }
 
-    fn told() -> impl Strategy<Value = ToldKey> {
-        (timestamp(), alert(), any::<u64>()).prop_map(|(at, alert, number)| ToldKey {
+    fn told() -> impl Strategy<Value = MessageKey> {
+        (timestamp(), alert(), any::<u64>()).prop_map(|(at, alert, number)| MessageKey {
             at,
             alert,
             number,
@@ -760,7 +760,7 @@ mod tests {
         fn messages_are_in_the_order_of_time_and_number(
             a in told(), b in told(), c in waiting(), d in waiting(),
         ) {
-            let sk = |key: &ToldKey| Key::AlertTold(key.clone()).sk();
+            let sk = |key: &MessageKey| Key::AlertTold(key.clone()).sk();
             prop_assert_eq!(sk(&a).cmp(&sk(&b)), a.cmp(&b));
             prop_assert_eq!(alert_sk(&a.alert).cmp(&alert_sk(&b.alert)), a.alert.cmp(&b.alert));
             let sk = |key: &WaitingKey| Key::AlertWaiting(key.clone()).sk();
@@ -774,7 +774,7 @@ mod tests {
             prop_assume!(a < b);
             let range = TimeRange::new(a, b).expect("a < b");
             for at in [key.at, a, b] {
-                let sk = Key::AlertTold(ToldKey { at, ..key.clone() }).sk();
+                let sk = Key::AlertTold(MessageKey { at, ..key.clone() }).sk();
                 prop_assert_eq!(told_in(range).contains(&sk), range.contains(at));
             }
         }

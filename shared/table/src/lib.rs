@@ -48,9 +48,9 @@ mod tariff;
 
 pub use alert::{
     AlertKey, AlertState, ChannelSecret, FIGURES_KEPT, Failing, JudgementOutcome, LEAST_PAUSE,
-    MAX_JUDGEMENT_PARTS, MAX_LEASE, MAX_POSTPONED, NewJudgement, Recheck, Rechecked, RunningNote,
-    STATE_KEPT, StoredAlertState, StoredChannel, StoredRule, TOLD_KEPT, ToldKey, ToldMessage,
-    ToldQuery, WAITING_KEPT, WaitingKey, WaitingMessage,
+    LOG_KEPT, LoggedMessage, MAX_JUDGEMENT_PARTS, MAX_LEASE, MAX_POSTPONED, MessageKey,
+    MessageQuery, NewJudgement, Recheck, Rechecked, RunningNote, STATE_KEPT, StoredAlertState,
+    StoredChannel, StoredRule, WAITING_KEPT, WaitingKey, WaitingMessage,
 };
 pub use alert_ports::{
     DeleteAlertStates, EditAlertRules, EditAlertStates, EditChannels, FinishRechecks, NoteChannels,

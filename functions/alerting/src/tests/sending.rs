@@ -911,8 +911,8 @@ async fn what_cannot_be_dropped_holds_up_no_message() {
         let has_failed = world.minute().await.is_err();
         world.store.end_troubles();
         let left: Vec<_> = world.store.all_waiting();
-        let is_dropped = !left.iter().any(|message| message.told.alert.rule.as_str() == "r");
-        let is_finished = !left.iter().any(|message| message.told.alert.rule.as_str() == "s");
+        let is_dropped = !left.iter().any(|message| message.logged.alert.rule.as_str() == "r");
+        let is_finished = !left.iter().any(|message| message.logged.alert.rule.as_str() == "s");
         if has_failed && !is_dropped && is_finished {
             is_found = true;
             assert_eq!(world.receiver.take().len(), 1);

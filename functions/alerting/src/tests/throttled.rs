@@ -127,7 +127,7 @@ async fn what_follows_a_message_that_is_not_given_back_waits_for_it() {
     world.channel("a", None).await;
     tell_steps(&world, "meter", 2, NOW).await;
     let [first, second] = &world.store.all_waiting()[..] else { panic!("two") };
-    let [first, second] = [first, second].map(|message| message.told.message.since.to_string());
+    let [first, second] = [first, second].map(|message| message.logged.message.since.to_string());
 
     world.receiver.will([Reply::Status(500)]);
     throttle(&world, UpdateItem, AlertWaiting, 2);

@@ -48,7 +48,7 @@ pub(crate) async fn list(
 
 /// The number of waiting messages, and the time of the oldest.
 fn waiting(messages: &[WaitingMessage]) -> (usize, Option<Timestamp>) {
-    (messages.len(), messages.iter().map(|message| message.told.at).min())
+    (messages.len(), messages.iter().map(|message| message.logged.at).min())
 }
 
 /// `GET /channels/{id}`

@@ -7,7 +7,7 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::registry::Snapshot;
 use serde::Serialize;
-use table::{ListPage, ToldMessage, ToldQuery};
+use table::{ListPage, LoggedMessage, MessageQuery};
 
 use super::rules;
 use super::states::readable;
@@ -42,18 +42,18 @@ pub(crate) async fn history(
 }
 
 /// Reads the parameters. Without `from` or `to` the range is open at that end.
-fn query(call: &Call<'_, impl Store>) -> Result<ToldQuery, Problem> {
+fn query(call: &Call<'_, impl Store>) -> Result<MessageQuery, Problem> {
     let rule = Some(rules::rule_id(call)?);
     let Call { request, params, .. } = call;
     let (range, after) =
         range_page::begin(request, params, || open_range(params, call.session.now))?;
-    Ok(ToldQuery { range, rule, after, limit: params.limit() })
+    Ok(MessageQuery { range, rule, after, limit: params.limit() })
 }
 
 /// A message of an alert, as its history shows it.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ToldMessage", deny_unknown_fields))]
+#[cfg_attr(feature = "schema", schemars(rename = "LoggedMessage", deny_unknown_fields))]
 pub(crate) struct ToldRow<'a> {
     at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,8 +81,8 @@ const TOLD_COLUMNS: [&str; 12] = [
 ];
 
 impl<'a> ToldRow<'a> {
-    fn of(told: &'a ToldMessage, snapshot: &Snapshot, zone: Zone, now: Timestamp) -> Self {
-        let ToldMessage { alert, at, rule, message } = told;
+    fn of(told: &'a LoggedMessage, snapshot: &Snapshot, zone: Zone, now: Timestamp) -> Self {
+        let LoggedMessage { alert, at, rule, message } = told;
         let (name, unit) = names(rule, &alert.subject, snapshot);
         let names = Names { subject: &name, unit: unit.as_ref(), zone, now };
         Self {

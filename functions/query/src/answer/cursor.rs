@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::{AnnotationId, TimeRange, Timestamp};
 use sha2::{Digest as _, Sha256};
-use table::{AlertKey, ReadingKey, StayKey, ToldKey};
+use table::{AlertKey, MessageKey, ReadingKey, StayKey};
 
 const CHECKSUM: usize = 12;
 const MAX_LENGTH: usize = 1_024;
@@ -119,7 +119,7 @@ impl Place for AnnotationId {
     }
 }
 
-impl Place for ToldKey {
+impl Place for MessageKey {
     fn words(&self) -> String {
         let Self { at, alert: AlertKey { rule, subject }, number } = self;
         format!("{} {rule} {subject} {number}", at.as_millis())

@@ -12,7 +12,7 @@ use runtime::http::Call;
 use series::conditions::{Explanation, find};
 use series::{DeviceQuestion, Grid, Level, MAX_ROLLUPS, OutOfMeans, UnfoldedChanges};
 
-use super::question::devices::{AskedDevices, DeviceSearch};
+use super::question::devices::{DeviceSearch, QuestionDevices};
 use super::question::plan::cached;
 use super::question::request::{QueryScope, metric_names};
 use crate::failure::problem;
@@ -38,9 +38,9 @@ pub(crate) async fn conditions(
     let names = request.search.names();
     let range = request.search.range;
     let have_all =
-        |_: &AskedDevices, devices: &[&Device]| metric_names(Some(&names), devices).is_ok();
+        |_: &QuestionDevices, devices: &[&Device]| metric_names(Some(&names), devices).is_ok();
     let search = DeviceSearch { scope, horizon: &horizon, range, is_by_room: false };
-    let asked = AskedDevices::find(search, handlers, have_all, call).await?;
+    let asked = QuestionDevices::find(search, handlers, have_all, call).await?;
     let devices = asked.devices()?;
     metric_names(Some(&names), &devices)?;
 

@@ -7,7 +7,7 @@ use runtime::http::Call;
 use series::ReadAllowance;
 
 use super::answer::energy::EnergyAnswer;
-use super::question::devices::{AskedDevices, DeviceSearch};
+use super::question::devices::{DeviceSearch, QuestionDevices};
 use super::question::plan::RowPlan;
 use super::question::request::{Grouping, QueryScope, SeriesRequest, sent};
 use super::summing::Summing;
@@ -27,9 +27,9 @@ pub(crate) async fn energy(
     let plan = RowPlan::of(&request, scope, &handlers.known_state, call).await?;
 
     let has_one =
-        |asked: &AskedDevices, devices: &[&Device]| !asked.metered(devices, metric).is_empty();
+        |asked: &QuestionDevices, devices: &[&Device]| !asked.metered(devices, metric).is_empty();
     let search = DeviceSearch::of(scope, &plan);
-    let asked = AskedDevices::find(search, handlers, has_one, call).await?;
+    let asked = QuestionDevices::find(search, handlers, has_one, call).await?;
     let devices = asked.devices()?;
     let metered = asked.metered(&devices, metric);
     if metered.is_empty() {

@@ -9,7 +9,7 @@ use series::{
 };
 use table::Session;
 
-use super::question::devices::AskedDevices;
+use super::question::devices::QuestionDevices;
 use super::question::groups::{DeviceGroup, read_rows};
 use super::question::plan::{RowPlan, hull};
 
@@ -49,7 +49,7 @@ type MeteredDevice<'a> = (&'a Device, Meter<'a>);
 
 /// The inputs of a sum of energy.
 pub(super) struct Summing<'a> {
-    pub(super) asked: &'a AskedDevices,
+    pub(super) asked: &'a QuestionDevices,
     pub(super) group: &'a DeviceGroup<'a>,
     pub(super) plan: &'a RowPlan,
     /// Whether devices that the sum leaves out are shown as well.

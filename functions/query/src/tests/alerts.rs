@@ -394,7 +394,10 @@ async fn a_channel_says_since_when_it_fails_and_what_waits() {
         bench.clock.advance(Duration::from_millis(1));
     }
     let waiting = &bench.store.all_waiting()[0];
-    assert_eq!((waiting.told.message.news, waiting.told.rule.name.as_str()), (News::Test, "Phone"));
+    assert_eq!(
+        (waiting.logged.message.news, waiting.logged.rule.name.as_str()),
+        (News::Test, "Phone")
+    );
     let listed = bench.get("/alerts").await.json();
     assert_eq!(listed["channels"][0]["failing_since"], json!(at_minute(10)));
     assert_eq!(listed["data"], json!([]), "a test is of no rule");

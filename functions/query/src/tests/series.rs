@@ -129,10 +129,8 @@ async fn an_answer_from_rollups_says_when_they_are_behind() {
         // Which devices were in a room rollups tell.
         let of_room = late.get(&format!("/rooms/hall/series?{range}&every=5m")).await.json();
         assert_eq!(of_room.get("rollups_lack"), lack.as_ref(), "{of_room}");
-        let text = format!(
-            "rollups lag; they may lack changes of past readings since {}",
-            backlog.since
-        );
+        let text =
+            format!("rollups lag; they may lack changes of past readings since {}", backlog.since);
         let messages = is_told.then(|| json!([{"level": "warning", "text": text}]));
         let answer = late.get(&query("15m")).await.json();
         assert_eq!(answer["results"][0].get("messages"), messages.as_ref(), "{answer}");

@@ -37,7 +37,7 @@ struct Freezer {
 }
 
 impl Freezer {
-    async fn new(hold: i64, clear_hold: i64) -> Self {
+    async fn new(breach_time: i64, clear_time: i64) -> Self {
         let store = MemoryDb::default();
         let (clock, hint) = (TestClock::at(at_minute(0)), CountedHint::default());
         let permitted = store.for_role(<MemoryDb as Store>::PERMISSIONS);
@@ -45,7 +45,7 @@ impl Freezer {
             Registry::new(permitted, MemoryQueue::default(), clock.clone(), Telemetry::silent());
         let members = json!({
             "name": "Freezer", "device": "d", "metric": "temperature", "above": 30, "clear": 28,
-            "for": format!("{hold}m"), "clear_for": format!("{clear_hold}m"),
+            "for": format!("{breach_time}m"), "clear_for": format!("{clear_time}m"),
         });
         let rule = save(&store, members, -1, 1).await;
         let registry = registry.with_hint(hint.clone());

@@ -9,8 +9,8 @@ pub(crate) struct Plain {
     pub(crate) above: Option<i64>,
     /// A value up to it is clear.
     pub(crate) clear: i64,
-    pub(crate) hold: i64,
-    pub(crate) clear_hold: i64,
+    pub(crate) breach_time: i64,
+    pub(crate) clear_time: i64,
     /// -1 clears, 0 keeps, 1 fires.
     pub(crate) no_data: i64,
     pub(crate) silent_after: i64,
@@ -35,11 +35,11 @@ pub(crate) fn truth(readings: &BTreeMap<i64, Option<i64>>, rule: Plain, end: i64
     let Some((&first, _)) = readings.first_key_value() else { return truth };
     for minute in first..=end {
         let lasted = |truth: &mut Truth, clear_since: i64| {
-            if truth.phase == "pending" && minute - truth.since >= rule.hold {
+            if truth.phase == "pending" && minute - truth.since >= rule.breach_time {
                 truth.phase = "firing";
                 truth.turns.push((true, minute));
             }
-            if truth.phase == "recovering" && minute - clear_since >= rule.clear_hold {
+            if truth.phase == "recovering" && minute - clear_since >= rule.clear_time {
                 truth.phase = "normal";
                 truth.turns.push((false, minute));
             }

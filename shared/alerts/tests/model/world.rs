@@ -85,8 +85,8 @@ pub(crate) fn some_rule(rng: &mut Rng) -> Plain {
     Plain {
         above,
         clear: if rng.bool() { 30 } else { 28 },
-        hold: if rng.bool() { 0 } else { rng.i64(1..9) },
-        clear_hold: if rng.bool() { 0 } else { rng.i64(1..6) },
+        breach_time: if rng.bool() { 0 } else { rng.i64(1..9) },
+        clear_time: if rng.bool() { 0 } else { rng.i64(1..6) },
         no_data: rng.i64(-1..2),
         silent_after: rng.i64(6..15),
     }
@@ -106,15 +106,15 @@ pub(crate) fn rule_of(plain: Plain, changed: i64) -> Rule {
             Some(above) => Watch::Metric { metric: metric(), limits: limits(above) },
             None => Watch::Silence { after: None },
         },
-        hold: TimeDelta::minutes(plain.hold),
-        clear_hold: TimeDelta::minutes(plain.clear_hold),
+        breach_time: TimeDelta::minutes(plain.breach_time),
+        clear_time: TimeDelta::minutes(plain.clear_time),
         no_data: match plain.no_data {
             -1 => NoData::Clear,
             0 => NoData::Keep,
             _ => NoData::Fire,
         },
         repeat: Some(TimeDelta::minutes(45)),
-        tells_recovery: true,
+        sends_recovery: true,
         ignores_quiet_hours: false,
         is_on: true,
         paused_until: None,
@@ -165,7 +165,7 @@ pub(crate) fn judged(
     }
     let mut rule = rule.clone();
     if design == Design::ForgottenFor {
-        rule.hold = TimeDelta::zero();
+        rule.breach_time = TimeDelta::zero();
     }
     let newest = asked.last().map_or(now, |it| minute(it.at));
     let now = if design == Design::JudgesAhead { now.max(newest) } else { now };

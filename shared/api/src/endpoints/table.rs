@@ -405,7 +405,7 @@ macro_rules! endpoints {
               "Save a rule of alerts, at most 100" }
             { Query DeleteAlert = rules::delete: Admin DELETE "/alerts/{id}", &[], One("Deletion"),
               "Delete a rule of alerts; its states end and what waits is dropped" }
-            { Query AlertHistory = history::history: Read GET "/alerts/{id}/history", TOLD, Page("ToldMessage"),
+            { Query AlertHistory = history::history: Read GET "/alerts/{id}/history", TOLD, Page("LoggedMessage"),
               "What was told by a rule in the last 90 days, newest first" }
             { Query PauseAlert = pause::pause: Admin POST "/alerts/{id}/pause" takes "AlertPause", &[], One("Alert"),
               "Let a rule tell nothing until a time, or end that" }

@@ -3,7 +3,7 @@
 use alerts::{LinkKey, Message};
 use domain::{ChannelId, RuleId, Timestamp};
 
-use crate::{AlertState, StoredAlertState, StoredRule, ToldMessage, WaitingMessage};
+use crate::{AlertState, LoggedMessage, StoredAlertState, StoredRule, WaitingMessage};
 
 /// The largest number of messages that are stored with a state, in the log and for channels. A transaction has at most
 /// 100 actions; the other two put the state and check its rule.
@@ -16,7 +16,7 @@ pub const MAX_JUDGEMENT_PARTS: usize = 98;
 pub struct NewJudgement {
     state: StoredAlertState,
     changed: Timestamp,
-    told: Vec<ToldMessage>,
+    logged: Vec<LoggedMessage>,
     waiting: Vec<WaitingMessage>,
     left_out: usize,
 }
@@ -38,28 +38,28 @@ impl NewJudgement {
         now: Timestamp,
     ) -> Self {
         let left_out = messages.len().saturating_sub(MAX_JUDGEMENT_PARTS / (1 + channels.len()));
-        let told = |message| ToldMessage {
+        let logged = |message| LoggedMessage {
             alert: state.key.clone(),
             at: now,
             rule: rule.definition.clone(),
             message,
         };
-        let told: Vec<_> = messages.into_iter().skip(left_out).map(told).collect();
+        let logged: Vec<_> = messages.into_iter().skip(left_out).map(logged).collect();
 
         let mut waiting = Vec::new();
-        for told in &told {
-            let has_link = told.message.news.is_firing() && !channels.is_empty();
+        for logged in &logged {
+            let has_link = logged.message.news.is_firing() && !channels.is_empty();
             let mut key = None;
             if has_link && let AlertState::Episodes(state) = &mut state.state {
                 state.add_link(key.insert(LinkKey::new(random())));
             }
             waiting.extend(channels.iter().map(|(id, next)| WaitingMessage {
                 key: key.clone(),
-                ..WaitingMessage::new(id.clone(), told.clone(), *next)
+                ..WaitingMessage::new(id.clone(), logged.clone(), *next)
             }));
         }
 
-        Self { state, changed: rule.definition.changed, told, waiting, left_out }
+        Self { state, changed: rule.definition.changed, logged, waiting, left_out }
     }
 
     /// The state.
@@ -73,8 +73,8 @@ impl NewJudgement {
     }
 
     /// The messages for the log.
-    pub fn told(&self) -> &[ToldMessage] {
-        &self.told
+    pub fn logged(&self) -> &[LoggedMessage] {
+        &self.logged
     }
 
     /// The messages that the channels are to send.
@@ -126,11 +126,11 @@ mod tests {
             let (rule, state) = (given::alert_rule("r", Timestamp::MIN), given::firing("r", "d"));
             let ids: Vec<_> = ids.collect();
             let made = NewJudgement::new(&rule, state, messages(count), &ids, Timestamp::MAX);
-            assert_eq!(made.told().len() as u64, kept, "{count} {channels}");
+            assert_eq!(made.logged().len() as u64, kept, "{count} {channels}");
             assert_eq!(made.left_out() as u64, count - kept);
-            assert_eq!(made.waiting().len(), made.told().len() * channels);
-            assert!(made.told().len() + made.waiting().len() <= MAX_JUDGEMENT_PARTS);
-            let newest = made.told().last().map_or(count, |it| it.message.number);
+            assert_eq!(made.waiting().len(), made.logged().len() * channels);
+            assert!(made.logged().len() + made.waiting().len() <= MAX_JUDGEMENT_PARTS);
+            let newest = made.logged().last().map_or(count, |it| it.message.number);
             assert_eq!(newest, count);
         }
     }
@@ -149,7 +149,7 @@ mod tests {
         let AlertState::Episodes(state) = &judgement.state().state else { panic!("episodes") };
         let mut keys = BTreeSet::new();
         for waiting in judgement.waiting() {
-            assert_eq!(waiting.key.is_some(), waiting.told.message.news.is_firing());
+            assert_eq!(waiting.key.is_some(), waiting.logged.message.news.is_firing());
             if let Some(key) = &waiting.key {
                 assert!(state.clone().acknowledge_by(key));
                 keys.insert(key.as_str().to_owned());

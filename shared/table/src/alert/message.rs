@@ -7,7 +7,7 @@ use domain::{ChannelId, DeviceId, Label, RuleId, TimeRange, Timestamp};
 use crate::AlertKey;
 
 /// How long messages stay in the log.
-pub const TOLD_KEPT: TimeDelta = TimeDelta::days(90);
+pub const LOG_KEPT: TimeDelta = TimeDelta::days(90);
 /// How long a message is stored if its channel fails or was deleted.
 pub const WAITING_KEPT: TimeDelta = TimeDelta::days(14);
 /// The longest lease. A lease that ends later was taken by a wrong clock and is ignored.
@@ -18,7 +18,7 @@ pub const MAX_POSTPONED: TimeDelta = TimeDelta::hours(25);
 
 /// A message in the log, with everything that its text needs except names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToldMessage {
+pub struct LoggedMessage {
     /// The key of the state that the message is about.
     pub alert: AlertKey,
     /// When the message was judged.
@@ -31,7 +31,7 @@ pub struct ToldMessage {
 
 /// The identity of a message in the log. Identities sort by time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ToldKey {
+pub struct MessageKey {
     /// When the message was judged.
     pub at: Timestamp,
     /// The key of the state that the message is about.
@@ -40,22 +40,22 @@ pub struct ToldKey {
     pub number: u64,
 }
 
-impl ToldMessage {
+impl LoggedMessage {
     /// The identity of the message.
-    pub fn key(&self) -> ToldKey {
-        ToldKey { at: self.at, alert: self.alert.clone(), number: self.message.number }
+    pub fn key(&self) -> MessageKey {
+        MessageKey { at: self.at, alert: self.alert.clone(), number: self.message.number }
     }
 }
 
 /// A query for messages of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToldQuery {
+pub struct MessageQuery {
     /// The range in which the messages were judged.
     pub range: TimeRange,
     /// The rule of the messages; `None`: all rules.
     pub rule: Option<RuleId>,
     /// The last message of the previous page; `None` for the first page.
-    pub after: Option<ToldKey>,
+    pub after: Option<MessageKey>,
     /// The largest number of messages.
     pub limit: usize,
 }
@@ -66,7 +66,7 @@ pub struct WaitingMessage {
     /// The channel.
     pub channel: ChannelId,
     /// The message.
-    pub told: ToldMessage,
+    pub logged: LoggedMessage,
     /// The number of attempts to send, including the current one. Each attempt takes a lease.
     pub attempts: u32,
     /// The earliest time at which the message may be sent.
@@ -94,8 +94,8 @@ pub struct WaitingKey {
 
 impl WaitingMessage {
     /// A message that no sender has tried to send yet.
-    pub const fn new(channel: ChannelId, told: ToldMessage, next: Timestamp) -> Self {
-        Self { channel, told, attempts: 0, next, lease: None, storm: None, key: None }
+    pub const fn new(channel: ChannelId, logged: LoggedMessage, next: Timestamp) -> Self {
+        Self { channel, logged, attempts: 0, next, lease: None, storm: None, key: None }
     }
 
     /// A test message, which says only that the channel works. Its rule does not exist.
@@ -107,11 +107,11 @@ impl WaitingMessage {
             name,
             scope: Scope::Device(device.clone()),
             watch: Watch::Silence { after: None },
-            hold: TimeDelta::zero(),
-            clear_hold: TimeDelta::zero(),
+            breach_time: TimeDelta::zero(),
+            clear_time: TimeDelta::zero(),
             no_data: NoData::Keep,
             repeat: None,
-            tells_recovery: true,
+            sends_recovery: true,
             ignores_quiet_hours: true,
             is_on: true,
             paused_until: None,
@@ -132,12 +132,12 @@ impl WaitingMessage {
 
         let alert =
             AlertKey { rule: id.parse().expect("an id"), subject: AlertSubject::Device(device) };
-        Self::new(channel, ToldMessage { alert, at: now, rule, message }, now)
+        Self::new(channel, LoggedMessage { alert, at: now, rule, message }, now)
     }
 
     /// The identity of the message.
     pub fn key(&self) -> WaitingKey {
-        let ToldKey { alert, number, .. } = self.told.key();
+        let MessageKey { alert, number, .. } = self.logged.key();
         WaitingKey { channel: self.channel.clone(), alert, number }
     }
 
@@ -149,8 +149,8 @@ impl WaitingMessage {
     /// Whether the time of the message has come. A message that was never postponed, or that a clock that was
     /// ahead has judged, is always due.
     fn is_due(&self, now: Timestamp) -> bool {
-        let was_never_postponed = self.next <= self.told.at;
-        let is_of_clock_ahead = self.told.at > now;
+        let was_never_postponed = self.next <= self.logged.at;
+        let is_of_clock_ahead = self.logged.at > now;
         was_never_postponed || is_of_clock_ahead || !is_ahead(self.next, MAX_POSTPONED, now)
     }
 

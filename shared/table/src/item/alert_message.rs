@@ -7,20 +7,20 @@ use super::json::Json;
 use super::kind::take;
 use super::{Attribute, Attributes, Decode, Group as _, Item, ItemError, Kind, NamedAttribute};
 use crate::keys::{Key, TTL};
-use crate::{AlertKey, TOLD_KEPT, ToldMessage, WAITING_KEPT, WaitingMessage};
+use crate::{AlertKey, LOG_KEPT, LoggedMessage, WAITING_KEPT, WaitingMessage};
 use alerts::{LinkKey, Message, Rule};
 use chrono::TimeDelta;
 use domain::Timestamp;
 
-impl Kind for ToldMessage {
+impl Kind for LoggedMessage {
     fn key(&self) -> Key {
         Key::AlertTold(Self::key(self))
     }
 }
 
-impl Attributes for ToldMessage {
+impl Attributes for LoggedMessage {
     fn attributes(&self) -> Vec<NamedAttribute> {
-        message_attributes(self, TOLD_KEPT)
+        message_attributes(self, LOG_KEPT)
     }
 }
 
@@ -32,9 +32,9 @@ impl Kind for WaitingMessage {
 
 impl Attributes for WaitingMessage {
     fn attributes(&self) -> Vec<NamedAttribute> {
-        let mut attributes = message_attributes(&self.told, WAITING_KEPT);
+        let mut attributes = message_attributes(&self.logged, WAITING_KEPT);
         attributes.extend([
-            (JUDGED_AT, part::<At, _>(&self.told.at)),
+            (JUDGED_AT, part::<At, _>(&self.logged.at)),
             (ATTEMPTS, part::<Whole, _>(&self.attempts)),
             (NEXT, part::<At, _>(&self.next)),
             (LEASE, part::<Maybe<At>, _>(&self.lease)),
@@ -45,10 +45,10 @@ impl Attributes for WaitingMessage {
     }
 }
 
-fn message_attributes(told: &ToldMessage, kept: TimeDelta) -> Vec<NamedAttribute> {
-    let mut attributes = told.rule.attributes();
-    attributes.push((TTL, Seconds::attribute(&told.at.saturating_add(kept))));
-    attributes.push((MESSAGE, part::<Json, _>(&told.message)));
+fn message_attributes(logged: &LoggedMessage, kept: TimeDelta) -> Vec<NamedAttribute> {
+    let mut attributes = logged.rule.attributes();
+    attributes.push((TTL, Seconds::attribute(&logged.at.saturating_add(kept))));
+    attributes.push((MESSAGE, part::<Json, _>(&logged.message)));
     attributes
 }
 
@@ -58,15 +58,15 @@ fn take_message(
     alert: AlertKey,
     at: Timestamp,
     number: u64,
-) -> Result<ToldMessage, ItemError> {
+) -> Result<LoggedMessage, ItemError> {
     let message: Message = take::<Json, _>(item, MESSAGE)?;
     if message.number != number {
         return Err(ItemError::Missing(MESSAGE));
     }
-    Ok(ToldMessage { alert, at, rule: Rule::take(item)?, message })
+    Ok(LoggedMessage { alert, at, rule: Rule::take(item)?, message })
 }
 
-impl Decode for ToldMessage {
+impl Decode for LoggedMessage {
     fn decode(
         attributes: impl IntoIterator<Item = (String, Attribute)>,
     ) -> Result<Self, ItemError> {
@@ -85,7 +85,7 @@ impl Decode for WaitingMessage {
         let at = take::<At, _>(&mut item, JUDGED_AT)?;
         Ok(Self {
             channel: key.channel,
-            told: take_message(&mut item, key.alert, at, key.number)?,
+            logged: take_message(&mut item, key.alert, at, key.number)?,
             attempts: take::<Whole, _>(&mut item, ATTEMPTS)?,
             next: take::<At, _>(&mut item, NEXT)?,
             lease: take::<Maybe<At>, _>(&mut item, LEASE)?,
@@ -101,11 +101,11 @@ mod tests {
 
     use super::*;
     use crate::item::key;
-    use crate::{ToldKey, given};
+    use crate::{MessageKey, given};
 
-    fn told() -> ToldMessage {
+    fn logged() -> LoggedMessage {
         let now = Timestamp::parse_absolute("2026-01-11T16:00:00Z").expect("a timestamp");
-        ToldMessage {
+        LoggedMessage {
             alert: given::alert_key("r", "d"),
             at: now,
             rule: given::alert_rule("r", now).definition,
@@ -115,14 +115,14 @@ mod tests {
 
     #[test]
     fn a_message_of_another_number_than_that_of_its_key_is_an_error() {
-        let mut item = told().item();
-        item.extend(key(&Key::AlertTold(ToldKey { number: 1, ..told().key() })));
-        assert!(ToldMessage::decode(item).is_err());
+        let mut item = logged().item();
+        item.extend(key(&Key::AlertTold(MessageKey { number: 1, ..logged().key() })));
+        assert!(LoggedMessage::decode(item).is_err());
     }
 
     #[test]
     fn a_message_is_free_when_its_time_has_come_and_its_lease_is_over() {
-        let now = told().at;
+        let now = logged().at;
         let after = |minutes| now.saturating_add(TimeDelta::minutes(minutes));
         for (next, lease, is_free) in [
             (0, None, true),
@@ -134,13 +134,13 @@ mod tests {
             (0, Some(6), true),
             (1, Some(-1), false),
         ] {
-            let new = WaitingMessage::new(given::channel_id("c"), told(), after(next));
+            let new = WaitingMessage::new(given::channel_id("c"), logged(), after(next));
             let waiting = WaitingMessage { lease: lease.map(after), ..new };
             assert_eq!(waiting.is_free(now), is_free, "{next} {lease:?}");
         }
-        let ahead = WaitingMessage::new(given::channel_id("c"), told(), now);
+        let ahead = WaitingMessage::new(given::channel_id("c"), logged(), now);
         assert!(ahead.is_free(after(-5 * 60)), "judged by a clock that was ahead");
-        let postponed = WaitingMessage::new(given::channel_id("c"), told(), after(1));
+        let postponed = WaitingMessage::new(given::channel_id("c"), logged(), after(1));
         assert!(postponed.is_free(after(-5 * 60)), "postponed by a clock that was ahead");
     }
 }

@@ -13,8 +13,8 @@ use crate::layout::Layout;
 use crate::rollup::{Refold, RollupState, StoredRollup, StoredSchema};
 use crate::shards::Shards;
 use crate::{
-    ChannelSecret, ItemKey, Recheck, RoomVisit, RunningNote, SourceSecrets, StoredAlertState,
-    StoredChannel, StoredRule, StoredSource, StoredTariff, ToldMessage, WaitingMessage,
+    ChannelSecret, ItemKey, LoggedMessage, Recheck, RoomVisit, RunningNote, SourceSecrets,
+    StoredAlertState, StoredChannel, StoredRule, StoredSource, StoredTariff, WaitingMessage,
 };
 
 /// By item its name, the item in `DynamoDB`'s JSON, and the value that is read from it.
@@ -100,7 +100,7 @@ fn again(item: Item) -> Result<(String, Item), ItemError> {
             Ok((members, with_key(&under, secret.attributes())))
         }
         Key::AlertState(_) => read_and_written(item, StoredAlertState::item),
-        Key::AlertTold(_) => read_and_written(item, ToldMessage::item),
+        Key::AlertTold(_) => read_and_written(item, LoggedMessage::item),
         Key::AlertWaiting(_) => read_and_written(item, WaitingMessage::item),
         Key::AlertRecheck(_) => read_and_written(item, Recheck::item),
         Key::AlertRunning => read_and_written(item, RunningNote::item),

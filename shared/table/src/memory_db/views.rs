@@ -11,8 +11,8 @@ use super::troubles::{Slow, Trouble, Troubles, Waiting};
 use crate::item::{self, Decode};
 use crate::keys::{ALERT_STATES, ALERT_TOLD, ALERT_WAITING, Key};
 use crate::{
-    Action, AlertKey, ItemKey, Permission, ReadingKey, RollupKey, RoomVisit, StoreError,
-    StoredAlertState, StoredReading, StoredRollup, Target, ToldMessage, WaitingMessage,
+    Action, AlertKey, ItemKey, LoggedMessage, Permission, ReadingKey, RollupKey, RoomVisit,
+    StoreError, StoredAlertState, StoredReading, StoredRollup, Target, WaitingMessage,
 };
 
 impl MemoryDb {
@@ -118,7 +118,7 @@ impl MemoryDb {
     }
 
     /// All messages of the log, oldest first.
-    pub fn all_told(&self) -> Vec<ToldMessage> {
+    pub fn all_told(&self) -> Vec<LoggedMessage> {
         self.stored_in(ALERT_TOLD)
     }
 

@@ -10,11 +10,13 @@ use crate::db::{
 use crate::item::attribute::{ATTEMPTS, LEASE, NEXT, STORM};
 use crate::item::{self, Attribute, Kind as _};
 use crate::keys::{self, ALERT_TOLD, ALERT_WAITING, Key, PK};
-use crate::{ListPage, Patterns, StoreResult, ToldMessage, ToldQuery, WaitingKey, WaitingMessage};
+use crate::{
+    ListPage, LoggedMessage, MessageQuery, Patterns, StoreResult, WaitingKey, WaitingMessage,
+};
 
 impl<D: Db> Patterns<'_, D> {
     /// A page of the messages of a range, newest first.
-    pub async fn told_messages(self, query: &ToldQuery) -> StoreResult<ListPage<ToldMessage>> {
+    pub async fn told_messages(self, query: &MessageQuery) -> StoreResult<ListPage<LoggedMessage>> {
         let start = query.after.clone().map(|after| item::key(&Key::AlertTold(after)));
         let range = ItemQuery {
             order: Order::Descending,
@@ -22,7 +24,7 @@ impl<D: Db> Patterns<'_, D> {
             consistent: false,
             ..ItemQuery::of(ALERT_TOLD).between(keys::told_in(query.range))
         };
-        let is_asked = |message: &ToldMessage| {
+        let is_asked = |message: &LoggedMessage| {
             query.rule.as_ref().is_none_or(|rule| message.alert.rule == *rule)
         };
         self.alert_page(range, query.limit, is_asked).await

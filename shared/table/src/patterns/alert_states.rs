@@ -72,7 +72,7 @@ impl<D: Db> Patterns<'_, D> {
     /// Stores a state with its messages. All judgements of a rule check the rule's item. So if there are several at
     /// once, their transactions conflict and are repeated.
     pub async fn put_judgement(self, judgement: &NewJudgement) -> StoreResult<JudgementOutcome> {
-        if judgement.told().is_empty() {
+        if judgement.logged().is_empty() {
             let is_put = self.put_alert_state(judgement.state()).await?;
             return Ok(if is_put {
                 JudgementOutcome::Stored
@@ -87,9 +87,9 @@ impl<D: Db> Patterns<'_, D> {
         let state = judgement.state();
         let state = put(state.item()).when([expected(state.expected())]);
         // The messages need no condition of their own: if that of the state fails, nothing is written.
-        let told = judgement.told().iter().map(|message| put(message.item()));
+        let logged = judgement.logged().iter().map(|message| put(message.item()));
         let waiting = judgement.waiting().iter().map(|message| put(message.item()));
-        let writes = [rule, state].into_iter().chain(told).chain(waiting).collect();
+        let writes = [rule, state].into_iter().chain(logged).chain(waiting).collect();
         Ok(match self.transact(writes).await? {
             Ok(()) => JudgementOutcome::Stored,
             Err(refused) if refused.at(0) => JudgementOutcome::RuleChanged,

@@ -10,7 +10,7 @@ use series::{Combine, DeviceValues, Level, MovedMeter, NotCombined, OutOfMeans, 
 use super::columns::MetricColumns;
 use super::write::respond;
 use crate::answer::row::Entries;
-use crate::series::question::devices::AskedDevices;
+use crate::series::question::devices::QuestionDevices;
 use crate::series::question::groups::{DeviceGroup, GroupMeters, GroupOf, RoomsOfRows};
 use crate::series::question::plan::{RowPlan, Span, hull, levels};
 use crate::series::question::request::{Grouping, SeriesRequest};
@@ -259,9 +259,9 @@ impl<'a> SeriesAnswer<'a> {
     ) {
         for device in values {
             let id = device.device.id();
-            if group.of == GroupOf::NoRoom && rooms.is_alone(device) {
+            if group.of == GroupOf::NoRoom && rooms.has_own_rows(device) {
                 self.without_room.remove(id);
-            } else if rooms.has_others(device) {
+            } else if rooms.has_readings_elsewhere(device) {
                 self.without_room.insert(id);
             }
         }
@@ -290,7 +290,7 @@ impl<'a> SeriesAnswer<'a> {
     }
 
     /// The answer, and whether it lacks readings or devices that may soon be there.
-    pub(crate) fn respond(self, asked: &AskedDevices) -> Result<(Response, bool), Problem> {
+    pub(crate) fn respond(self, asked: &QuestionDevices) -> Result<(Response, bool), Problem> {
         let span = asked.span(self.plan, self.reach);
         let is_lacking = span.is_lacking();
 

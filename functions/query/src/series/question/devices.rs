@@ -37,7 +37,7 @@ impl<'a> DeviceSearch<'a> {
 }
 
 /// The devices of a question, and the rooms that their readings must name.
-pub(crate) struct AskedDevices {
+pub(crate) struct QuestionDevices {
     pub(crate) scope: QueryScope,
     /// The device that the request's path names.
     pub(crate) device: Option<Device>,
@@ -47,7 +47,7 @@ pub(crate) struct AskedDevices {
     pub(crate) of_rooms: RoomDevices,
 }
 
-impl AskedDevices {
+impl QuestionDevices {
     /// Finds the devices. If a requested metric is on none of them, the registry is read again: another instance may
     /// have registered the metric or its device.
     pub(crate) async fn find(

@@ -191,14 +191,14 @@ impl RoomsOfRows<'_> {
 
     /// Whether a device that is in no room gets rows of its own. It does if it sent something without a room, or if it
     /// sent nothing in a room of the answer.
-    pub(crate) fn is_alone(&self, values: &DeviceValues<'_>) -> bool {
+    pub(crate) fn has_own_rows(&self, values: &DeviceValues<'_>) -> bool {
         let pieces = || values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
         let is_of_rows = pieces().flatten().any(|room| self.has(room.as_ref()));
         !is_of_rows || pieces().any(|rooms| rooms.contains(&None))
     }
 
     /// Whether a device sent something without a room, or in a room that is not in the answer.
-    pub(crate) fn has_others(&self, values: &DeviceValues<'_>) -> bool {
+    pub(crate) fn has_readings_elsewhere(&self, values: &DeviceValues<'_>) -> bool {
         let mut rooms = values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
         // A rollup names a limited number of rooms. If it names this number, there may be others.
         rooms.any(|rooms| {
