@@ -16,7 +16,7 @@ use runtime::telemetry::Telemetry;
 use table::shards::Shards;
 
 use crate::at::{DATA_DIR, LAYOUT};
-use crate::greeting::ExampleToken;
+use crate::greeting::{ExampleToken, own_name};
 use crate::here::machine_zone;
 use crate::interrupted::stop_signal;
 use crate::output::print;
@@ -141,6 +141,7 @@ impl Args {
             conditions_index: self.conditions_index.as_ref().map(|index| index == "on"),
             provisioned: self.provisioned,
             page_url: self.page_url.clone(),
+            command: Some(own_name()),
             heartbeat: self.heartbeat.clone(),
             telemetry: if self.log { Telemetry::stdout() } else { Telemetry::silent() },
             ..Options::default()
