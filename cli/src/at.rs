@@ -65,7 +65,7 @@ const NO_CREDENTIALS: &str = "credentials are read from the environment only; pu
     set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials, AWS_SESSION_TOKEN yourself";
 
 /// The layout that is assumed for a table whose layout is not read: no index.
-const LAYOUT: Layout = Layout {
+pub(crate) const LAYOUT: Layout = Layout {
     room_index: false,
     attribute_index: false,
     conditions_index: false,

@@ -30,7 +30,7 @@ use crate::settings_file;
 /// The maximum pause between two attempts of a request.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// The time after which a request whose answer was lost has surely ended: longer than a function's time-out.
-const MAX_REQUEST: Duration = Duration::from_secs(30);
+pub(crate) const MAX_REQUEST: Duration = Duration::from_secs(30);
 
 /// The end of an error message about an invalid token.
 const TOKEN_FORM: &str = "a token is one word of ASCII without blanks, such as rt_..., alone in its file; `roomtide token create \
@@ -153,10 +153,10 @@ impl Client {
         }
     }
 
-    /// Makes a client for a person who waits for each answer: a single attempt of at most half a minute.
-    pub(crate) fn that_asks_once(mut self) -> Self {
+    /// Makes a client for a caller who waits for each answer: a single attempt of at most this time.
+    pub(crate) fn that_asks_once(mut self, time_limit: Duration) -> Self {
         if let To::Server(server) = &mut self.to {
-            server.agent = agent(&server.address, MAX_REQUEST);
+            server.agent = agent(&server.address, time_limit);
         }
         Self { attempts: 1, ..self }
     }

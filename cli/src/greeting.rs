@@ -9,24 +9,44 @@ use serde_json::Value;
 
 use crate::request::request;
 
-/// Writes example requests that work when they are pasted, with a device and a room of the table.
-///
-/// If the server needs tokens, the text begins with the command that creates one in `guarded`, the data directory.
-pub(crate) async fn what_to_try(system: &System, guarded: Option<&Path>) -> anyhow::Result<String> {
-    let url = system.url();
-    let ingest = system.ingest_url().unwrap_or(url);
+/// A request that sends the token in the variable of a shell.
+const CURL_WITH_TOKEN: &str = "curl -H \"authorization: Bearer $TOKEN\"";
+
+/// The token of the example requests.
+#[derive(Debug)]
+pub(crate) enum ExampleToken<'a> {
+    /// The server asks for no token.
+    NotNeeded,
+    /// A command makes the token in this data directory.
+    OfCommand(&'a Path),
+    /// This start made the token with this secret.
+    Made(&'a str),
+}
+
+/// Writes example requests to the server at `url` that work when they are pasted, with a device and a room of the table.
+pub(crate) async fn what_to_try(
+    system: &System,
+    url: &str,
+    token: ExampleToken<'_>,
+) -> anyhow::Result<String> {
     let mut text = format!("\nOpen {url}/ in a browser. Try, in another terminal:\n\n");
-    let curl = if let Some(directory) = guarded {
-        let directory = directory.display();
-        let own = own_name(called_as().as_deref());
-        writeln!(
-            text,
-            "  TOKEN=$({own} token create --scope admin --quiet --data-dir '{directory}')"
-        )?;
-        "curl -H \"authorization: Bearer $TOKEN\""
-    } else {
-        "curl"
+    let ingest = system.ingest_url().unwrap_or(url);
+    let curl = match token {
+        ExampleToken::NotNeeded => "curl",
+        ExampleToken::Made(secret) => {
+            writeln!(text, "  TOKEN={secret}")?;
+            CURL_WITH_TOKEN
+        }
+        ExampleToken::OfCommand(directory) => {
+            let (own, directory) = (own_name(), directory.display());
+            writeln!(
+                text,
+                "  TOKEN=$({own} token create --scope admin --quiet --data-dir '{directory}')"
+            )?;
+            CURL_WITH_TOKEN
+        }
     };
+
     write!(text, "  {curl} {url}/devices\n  {curl} {url}/rooms\n")?;
     // Without an example device the other requests are still shown.
     if let Some((device, room, newest)) = example(system).await.unwrap_or_default() {
@@ -40,6 +60,7 @@ pub(crate) async fn what_to_try(system: &System, guarded: Option<&Path>) -> anyh
             writeln!(text, "  {curl} -H 'accept: text/csv' '{url}/rooms/{room}/readings?{range}'")?;
         }
     }
+
     let reading = r#"{"device_id": "my-sensor", "room": "study", "temperature": 21.5}"#;
     write!(
         text,
@@ -49,9 +70,17 @@ pub(crate) async fn what_to_try(system: &System, guarded: Option<&Path>) -> anyh
     Ok(text)
 }
 
-/// The command's name, quoted for a shell.
-fn own_name(called_as: Option<&str>) -> String {
+/// The command as a person calls it, quoted for a shell: `roomtide`, its path, or `cargo run --` in the folder of the
+/// source.
+pub(crate) fn own_name() -> String {
+    name_of(called_as().as_deref())
+}
+
+fn name_of(called_as: Option<&str>) -> String {
     let name = called_as.filter(|name| !name.is_empty()).unwrap_or("roomtide");
+    if Path::new(name).with_extension("").ends_with("target/debug/roomtide") {
+        return "cargo run --".to_owned();
+    }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if name.chars().all(is_plain) {
         return name.to_owned();
@@ -82,13 +111,17 @@ mod tests {
     #[test]
     fn the_command_is_named_as_it_was_called() {
         for (called, named) in [
-            (Some("target/debug/roomtide"), "target/debug/roomtide"),
+            (Some("roomtide"), "roomtide"),
+            (Some("target/debug/roomtide"), "cargo run --"),
+            (Some("/home/a b/roomtide/target/debug/roomtide"), "cargo run --"),
+            (Some("bin/roomtide-linux-x86_64"), "bin/roomtide-linux-x86_64"),
+            (Some("target/release/roomtide"), "target/release/roomtide"),
             (Some("/home/a b/roomtide"), "'/home/a b/roomtide'"),
             (Some("it's"), r"'it'\''s'"),
             (Some(""), "roomtide"),
             (None, "roomtide"),
         ] {
-            assert_eq!(own_name(called), named);
+            assert_eq!(name_of(called), named);
         }
     }
 }

@@ -10,7 +10,7 @@ use http::{Request, Response};
 use local::{Data, Loader, NewDirectory, Options, System};
 use tokio::runtime::Handle;
 
-use crate::output::print;
+use crate::output::{print, print_error};
 
 /// The data of a directory, which this process opens for an import. No other process can open them meanwhile.
 ///
@@ -139,8 +139,7 @@ impl Opened {
             let (name, zone) = (directory.display(), system.time_zone());
             let other = "another: `roomtide --empty --time-zone ZONE` once, before";
             print(format_args!(
-                "{name} is new; its days are those of {zone}, as this machine is set and whatever TZ says, for ever \
-                 ({other})"
+                "{name} is new; its days are those of {zone}, as this machine or TZ is set, for ever ({other})"
             ));
         }
         let loader = Box::pin(system.loader()).await?;
@@ -175,10 +174,18 @@ fn remove(made: Option<NewDirectory>, directory: &Path) {
     }
 }
 
-/// The time zone of this machine; UTC if the machine has no known one.
+/// The time zone in `TZ`, or else of this machine; UTC if the machine has no known zone.
 pub(crate) fn machine_zone() -> Zone {
-    let name = iana_time_zone::get_timezone().ok();
-    name.and_then(|name| name.parse().ok()).unwrap_or(Zone::UTC)
+    let set = iana_time_zone::get_timezone().ok();
+    let set = set.and_then(|name| name.parse().ok()).unwrap_or(Zone::UTC);
+    let Some(name) = runtime::config::time_zone() else { return set };
+
+    name.parse().unwrap_or_else(|_| {
+        print_error(format_args!(
+            "TZ={name} names no zone of the IANA database, such as Europe/Berlin, and is not used; without it the zone is {set}"
+        ));
+        set
+    })
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod failures;
 #[cfg(test)]
 mod fake_server;
 mod greeting;
+mod health;
 mod here;
 mod import;
 mod interrupted;
@@ -105,6 +106,9 @@ enum Command {
     Failures(failures::Args),
     /// Tell whether a system answers, its devices, and how far its rollups are
     Status(status::Args),
+    /// Tell by the exit code, 0 or 1, whether a server answers; for containers
+    #[command(hide = true)]
+    Health(health::HealthArgs),
     /// Open the page of a server in the browser
     Open(open::Args),
     /// Print the completions of a shell
@@ -163,6 +167,7 @@ fn run_in(mut runtime: Builder, cli: Cli) -> ExitCode {
         Some(Command::Delete(args)) => succeeded(delete::run(&args)),
         Some(Command::Export(args)) => succeeded(export::run(&args)),
         Some(Command::Status(args)) => succeeded(status::run(&args)),
+        Some(Command::Health(args)) => succeeded(health::run(&args)),
         Some(Command::Open(args)) => succeeded(open::run(&args)),
         Some(Command::Completions(args)) => {
             completions::run(&args, &mut Cli::command());

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::at::{SystemAt, Unnamed};
-use crate::client::{Ask, Client};
+use crate::client::{Ask, Client, MAX_REQUEST};
 use crate::output::print_error;
 
 /// The path of the server's MCP endpoint.
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 /// Passes messages to the system until standard input ends.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let client = args.at.open(Unnamed::Server)?.that_asks_once();
+    let client = args.at.open(Unnamed::Server)?.that_asks_once(MAX_REQUEST);
     serve(&client, io::stdin().lock(), io::stdout().lock())?;
     client.close()
 }
@@ -165,7 +165,7 @@ mod tests {
             1 => Reply::with(429, "retry-after: 100000\r\n", "{}"),
             _ => panic!("asked again"),
         });
-        let client = Client::new(&server.url, None).unwrap().that_asks_once();
+        let client = Client::new(&server.url, None).unwrap().that_asks_once(MAX_REQUEST);
         let message = served(&client, request)[0]["error"]["message"].to_string();
         assert!(message.contains("answers 429"), "{message}");
     }

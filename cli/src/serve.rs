@@ -1,6 +1,6 @@
 //! `roomtide serve`: runs the system until Ctrl-C. Stores nothing itself.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 
@@ -8,17 +8,19 @@ use anyhow::Context as _;
 use api::FrameAncestors;
 use aws::StoreConfig;
 use domain::{Timestamp, Zone};
+use dynamodb::DynamoStore;
 use local::{Burst, Data, Options, System};
 use outgoing::{Reach, Url};
 use runtime::config::EARLIEST_TIMESTAMP;
 use runtime::telemetry::Telemetry;
 use table::shards::Shards;
 
-use crate::at::DATA_DIR;
+use crate::at::{DATA_DIR, LAYOUT};
+use crate::greeting::{ExampleToken, own_name};
 use crate::here::machine_zone;
 use crate::interrupted::stop_signal;
 use crate::output::print;
-use crate::{greeting, sample_home};
+use crate::{greeting, sample_home, token};
 
 /// The command line of `roomtide serve`.
 #[derive(Debug, clap::Args)]
@@ -62,8 +64,8 @@ pub(crate) struct Args {
         hide = true
     )]
     earliest_timestamp: Timestamp,
-    /// The time zone of the days by which readings are summed up, such as Europe/Berlin; by default this
-    /// machine's. It counts at the first start only
+    /// The time zone of the days by which readings are summed up, such as Europe/Berlin; by default the zone in the
+    /// variable TZ, or else this machine's. It counts at the first start only
     #[arg(long, value_name = "ZONE")]
     time_zone: Option<Zone>,
     /// Make or remove the index of attributes, which searches need beyond 10,000 devices; then run
@@ -81,7 +83,8 @@ pub(crate) struct Args {
     /// without one (none)
     #[arg(long, value_name = "none|full", value_parser = burst, hide = true)]
     provisioned: Option<Burst>,
-    /// The address at which others reach the page, for the links in messages of alerts; by default the one it listens on
+    /// The address of the page for others, in messages of alerts and in the link of the first start; by default the
+    /// address of this server
     #[arg(long, value_name = "URL", value_parser = page_url)]
     page_url: Option<String>,
     /// An address that is asked every five minutes, such as a check at healthchecks.io that tells you when it is not
@@ -115,30 +118,56 @@ fn burst(text: &str) -> Result<Burst, String> {
     }
 }
 
+impl Args {
+    /// The directory of the data; `None` in memory.
+    fn directory(&self) -> Option<PathBuf> {
+        let directory = self.data_dir.clone().unwrap_or_else(|| DATA_DIR.into());
+        (!self.memory).then_some(directory)
+    }
+
+    /// The options of the system.
+    fn options(&self) -> Options {
+        Options {
+            data: self.directory().map_or(Data::Memory, Data::Dir),
+            host: self.host,
+            port: self.port,
+            ingest_port: self.ingest_port,
+            auth: self.auth,
+            frame_ancestors: self.frame_ancestors.iter().cloned().collect(),
+            earliest_timestamp: self.earliest_timestamp,
+            time_zone: self.time_zone.unwrap_or_else(machine_zone),
+            attribute_index: self.attribute_index.as_ref().map(|index| index == "on"),
+            device_shards: self.device_shards,
+            conditions_index: self.conditions_index.as_ref().map(|index| index == "on"),
+            provisioned: self.provisioned,
+            page_url: self.page_url.clone(),
+            command: Some(own_name()),
+            heartbeat: self.heartbeat.clone(),
+            telemetry: if self.log { Telemetry::stdout() } else { Telemetry::silent() },
+            ..Options::default()
+        }
+    }
+}
+
 /// Serves until the process gets a signal to stop.
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let data_dir = args.data_dir.unwrap_or_else(|| DATA_DIR.into());
-    let directory = (!args.memory).then_some(data_dir);
-    let options = Options {
-        data: directory.clone().map_or(Data::Memory, Data::Dir),
-        host: args.host,
-        port: args.port,
-        ingest_port: args.ingest_port,
-        auth: args.auth,
-        frame_ancestors: args.frame_ancestors.into_iter().collect(),
-        earliest_timestamp: args.earliest_timestamp,
-        time_zone: args.time_zone.unwrap_or_else(machine_zone),
-        attribute_index: args.attribute_index.map(|word| word == "on"),
-        device_shards: args.device_shards,
-        conditions_index: args.conditions_index.map(|word| word == "on"),
-        provisioned: args.provisioned,
-        page_url: args.page_url,
-        heartbeat: args.heartbeat,
-        telemetry: if args.log { Telemetry::stdout() } else { Telemetry::silent() },
-        ..Options::default()
-    };
     let signal = stop_signal()?;
-    let system = System::start(options).await?;
+    let system = System::start(args.options()).await?;
+    announce(&system, &args)?;
+    let sample = Sample::of(&system, &args)?;
+
+    let result = tokio::select! {
+        result = greet(&system, &args, sample) => result,
+        () = signal => Ok(()),
+    };
+
+    print("Stopping.");
+    system.shutdown().await?;
+    result
+}
+
+/// Says where the system is reached, where its data are, and in which zone its days are.
+fn announce(system: &System, args: &Args) -> anyhow::Result<()> {
     print(format_args!("Roomtide listens on {}", system.url()));
     if args.host.is_unspecified()
         && let (Ok(ip), Some((_, port))) =
@@ -150,9 +179,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     if let Some(url) = system.ingest_url() {
         print(format_args!("  ingest  {url}, where readings are stored"));
     }
-    match &directory {
-        Some(_) => print(format_args!("  data    {}", system.data_file().display())),
-        None => print("  data    in memory, gone when this ends"),
+
+    if args.memory {
+        print("  data    in memory, gone when this ends");
+    } else {
+        print(format_args!("  data    {}", system.data_file().display()));
     }
     let StoreConfig { table, credentials, .. } = system.store_config();
     let key = if args.print_engine_key {
@@ -162,6 +193,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     };
     let endpoint = system.engine_endpoint();
     print(format_args!("  engine  {endpoint} (DynamoDB API, table {table}; {key})"));
+
     let zone = system.time_zone();
     match args.time_zone {
         Some(asked) if asked.name() != zone => print(format_args!(
@@ -170,22 +202,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         )),
         _ => print(format_args!("  zone    {zone}")),
     }
-    let sample = if args.empty {
-        Sample::Absent
-    } else if sample_home::is_wanted(&system, directory.as_deref())? {
-        Sample::Wanted
-    } else if sample_home::is_stored(directory.as_deref()) {
-        Sample::Stored
-    } else {
-        Sample::Absent
-    };
-    let result = tokio::select! {
-        result = greet(&system, directory, sample, args.auth) => result,
-        () = signal => Ok(()),
-    };
-    print("Stopping.");
-    system.shutdown().await?;
-    result
+    Ok(())
 }
 
 /// The address by which other machines reach this one. Sends nothing: a datagram socket only looks up the route.
@@ -211,21 +228,58 @@ enum Sample {
     Absent,
 }
 
+impl Sample {
+    fn of(system: &System, args: &Args) -> anyhow::Result<Self> {
+        let directory = args.directory();
+        if args.empty {
+            Ok(Self::Absent)
+        } else if sample_home::is_wanted(system, directory.as_deref())? {
+            Ok(Self::Wanted)
+        } else if sample_home::is_stored(directory.as_deref()) {
+            Ok(Self::Stored)
+        } else {
+            Ok(Self::Absent)
+        }
+    }
+}
+
 /// Fills an empty table, shows the greeting, and then keeps the sample home up to date for ever.
-async fn greet(
-    system: &System,
-    directory: Option<PathBuf>,
-    sample: Sample,
-    auth: bool,
-) -> anyhow::Result<()> {
+async fn greet(system: &System, args: &Args, sample: Sample) -> anyhow::Result<()> {
+    let directory = args.directory();
+    let url = args.page_url.as_deref().unwrap_or(system.url());
+    let secret = link(system, args, url).await?;
+
     if sample == Sample::Wanted {
         sample_home::fill(system, directory.as_deref())
             .await
             .context("the sample home cannot be stored")?;
     }
-    print(greeting::what_to_try(system, directory.as_deref().filter(|_| auth)).await?);
+
+    let token = match (&secret, &directory) {
+        (Some(secret), _) => ExampleToken::Made(secret),
+        (None, Some(directory)) if args.auth => ExampleToken::OfCommand(directory),
+        _ => ExampleToken::NotNeeded,
+    };
+    print(greeting::what_to_try(system, url, token).await?);
     if sample == Sample::Absent {
         return std::future::pending().await;
     }
     sample_home::go_on(system).await
+}
+
+/// Prints the link of the page with a new token, if the table has none and nobody sits before the terminal who could
+/// make one: under systemd or in a container. Returns the token.
+async fn link(system: &System, args: &Args, url: &str) -> anyhow::Result<Option<String>> {
+    if !args.auth || io::stdout().is_terminal() {
+        return Ok(None);
+    }
+    let store = DynamoStore::connect(system.store_config(), LAYOUT);
+    let secret = token::first_link(&store).await?;
+    if let Some(secret) = &secret {
+        let link = format!("{url}/#") + "token=" + secret;
+        print(format_args!(
+            "\nThe page by a link that may do everything. It is shown only this once:\n\n  {link}"
+        ));
+    }
+    Ok(secret)
 }

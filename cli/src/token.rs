@@ -289,17 +289,33 @@ fn issue(create: Create) -> anyhow::Result<(Token, String)> {
 /// Makes the first tokens and their secrets: to manage the system, to read, and to store readings of any device.
 fn first_tokens() -> anyhow::Result<Vec<(Token, String)>> {
     let any = WriteScope { devices: WritableDevices::Any, device_tags: Vec::new(), room_tag: None };
-    let first = [
-        (Scope::Admin, "first admin"),
-        (Scope::Read, "first page"),
-        (Scope::Write(any), "first devices"),
-    ];
-    let make = |(scope, name): (Scope, &str)| {
-        let name = Some(name.parse().context("the token's name")?);
-        let new = NewToken { scope, name, lifetime: None, issued_by: None };
-        Ok(new.make(SystemClock.now())?)
-    };
-    first.into_iter().map(make).collect()
+    Ok(vec![
+        lasting_token(Scope::Admin, "first admin")?,
+        lasting_token(Scope::Read, "first page")?,
+        lasting_token(Scope::Write(any), "first devices")?,
+    ])
+}
+
+/// Makes a token that is valid until it is revoked, and its secret.
+fn lasting_token(scope: Scope, name: &str) -> anyhow::Result<(Token, String)> {
+    let name = Some(name.parse().context("the token's name")?);
+    let new = NewToken { scope, name, lifetime: None, issued_by: None };
+    Ok(new.make(SystemClock.now())?)
+}
+
+/// Makes a token for everything, if a table has no token yet, and returns its secret: the way in to a server that
+/// nobody saw start.
+pub(crate) async fn first_link(
+    store: &(impl AddToken + ManageTokens),
+) -> anyhow::Result<Option<String>> {
+    let invocation = Invocation::until(Deadline::after(TIMEOUT));
+    if !store.tokens(&invocation).await?.is_empty() {
+        return Ok(None);
+    }
+
+    let (token, secret) = lasting_token(Scope::Admin, "first link")?;
+    store.add_token(&token, &invocation).await.context("the token is not kept")?;
+    Ok(Some(secret))
 }
 
 /// A token as JSON, for programs.

@@ -161,6 +161,7 @@ impl Functions {
             registry_max_age: options.registry_max_age,
             auth,
             ingest_url,
+            command: options.command.clone(),
             frame_ancestors: options.frame_ancestors.clone(),
             following,
             max_units,

@@ -79,6 +79,8 @@ pub struct Options {
     /// The address of the web page, for links in messages of alerts; by default the address that this system listens
     /// on.
     pub page_url: Option<String>,
+    /// The command as its user calls it, for command lines on the web page; `roomtide` by default.
+    pub command: Option<String>,
     /// A URL that is requested every five minutes, so that a monitoring service notices a stopped system; by default
     /// none.
     pub heartbeat: Option<Url>,
@@ -109,6 +111,7 @@ impl Default for Options {
             gateway_damages_gzip: false,
             provisioned: None,
             page_url: None,
+            command: None,
             heartbeat: None,
             telemetry: Telemetry::silent(),
         }

@@ -25,6 +25,11 @@ def make():
     """Makes the release for this machine's processor, and unpacks it."""
     LOGS.mkdir(parents=True, exist_ok=True)
     (LOGS / "release.log").write_text(command(ROOT / "tools" / "release", ARCHITECTURE))
+    sums = [line.split("  ")[1] for line in (ARCHIVE.parent / "SHA256SUMS").read_text().splitlines()]
+    linux = f"roomtide-{VERSION}-linux-{'aarch64' if ARCHITECTURE == 'arm64' else ARCHITECTURE}.tar.gz"
+    if sorted(sums) != sorted([ARCHIVE.name, linux, f"roomtide-{VERSION}.oci.tar", "install.sh"]):
+        raise Failed(f"what is beside the release: {sums}")
+    command("sh", "-c", "cd target && sha256sum --check --quiet SHA256SUMS")
     shutil.rmtree(FOLDER, ignore_errors=True)
     command("tar", "-xzf", ARCHIVE, "-C", LOGS)
 

@@ -59,6 +59,9 @@ export const address = new URL(".", location.href).href;
 /** The address at which readings are stored, with a slash at its end: the one that the server names, else the page's. */
 export const ingest = new URL(document.querySelector("meta[name=ingest]")?.getAttribute("content") || address).href;
 
+/** The command as the server's owner calls it. */
+export const program = document.querySelector("meta[name=command]")?.getAttribute("content") || "roomtide";
+
 /**
  * @param {Use} use
  * @param {string} token

@@ -1,6 +1,6 @@
 // The lines that a sender needs, with this server's address. Makes no token.
 
-import { ingest } from "./api.js";
+import { ingest, program } from "./api.js";
 
 /** The address at which readings are stored, without the slash at its end. */
 export const server = ingest.replace(/\/$/, "");
@@ -12,7 +12,7 @@ export const name = isLocal ? "ADDRESS" : host.hostname;
 const reached = isLocal ? server.replace(host.hostname, name) : server;
 const ports = `${location.port === "8080" ? "" : ` --port ${location.port}`}${host.port === location.port ? "" : ` --ingest-port ${host.port}`}`;
 /** The command that starts the server for other machines. */
-export const start = `cargo run -- --auth --host 0.0.0.0${ports}`;
+export const start = `${program} --auth --host 0.0.0.0${ports}`;
 
 /** @typedef {{title: string, key: string, device: string, lines: (device: string, room: string, token: string) => string}} Sender without a device it sends for many */
 

@@ -1,6 +1,6 @@
 // The question for a token, in a dialog. Knows no data.
 
-import { Failure, hasToken, setToken } from "../data/api.js";
+import { Failure, hasToken, program, setToken } from "../data/api.js";
 import { field, fill, h } from "./dom.js";
 import { rich, t } from "../words/words.js";
 
@@ -12,11 +12,6 @@ const WORDS = {
   write: ["writeToken", "writeTokenWhy"],
   admin: ["adminToken", "adminTokenWhy"],
 };
-
-/** How a command about tokens is written elsewhere. */
-export function commandNote() {
-  return `${t("commandWhere")} ${t("orProgram")}`;
-}
 
 /**
  * Asks for a token. Tells whether one was given.
@@ -31,7 +26,7 @@ export function askForToken(use, refusal) {
   const keep = h("input", { type: "checkbox" });
   const mayOnlyStore = use === "read" && / store /.test(refusal);
   const [title, why] = WORDS[use];
-  const create = `cargo run -- token create --scope ${use} ${use === "write" ? "--any " : ""}--name me`;
+  const create = `${program} token create --scope ${use} ${use === "write" ? "--any " : ""}--name me`;
   const again = use === "read" && hasToken();
   return new Promise((resolve) => {
     let given = false;
@@ -49,7 +44,7 @@ export function askForToken(use, refusal) {
       // Without a token there was nothing to refuse.
       (use !== "read" || again) && h("p", { class: "warn", role: "alert" }, again ? t("tokenRefused", { why: refusal }) : refusal),
       mayOnlyStore && h("p", null, t("mayOnlyStore")),
-      h("p", { class: "note" }, ...rich("createToken", { command: h("code", null, create) }), ` ${commandNote()}`),
+      h("p", { class: "note" }, ...rich("createToken", { command: h("code", null, create) }), ` ${t("commandWhere")}`),
       field(t("secret_token"), input),
       use === "read" && h("label", { class: "check" }, keep, t("keepToken")),
       h("div", { class: "buttons" }, h("button", { type: "submit" }, t("useIt")), h("button", { type: "button", onclick: () => dialog.close() }, t("cancel"))),

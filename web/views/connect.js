@@ -2,14 +2,14 @@
 // its arrival; and what Roomtide asks for by itself, which comes when it is chosen.
 
 import { choose, chosen } from "../data/address.js";
-import { Failure, address, patch, path, send, store } from "../data/api.js";
+import { Failure, address, patch, path, program, send, store } from "../data/api.js";
 import { deviceName, forget, home, isOfSource } from "../data/home.js";
 import { SENDERS, isLocal, name, server, start } from "../data/senders.js";
 import { behind, buttons, card, field, fill, h } from "../parts/dom.js";
 import { age, clock, quantity, words } from "../words/format.js";
 import { copyable } from "../parts/copyable.js";
 import { inPlace } from "../parts/place.js";
-import { commandNote, guarded } from "../parts/token.js";
+import { guarded } from "../parts/token.js";
 import { named, rich, t } from "../words/words.js";
 import { shareCard } from "./share.js";
 
@@ -145,11 +145,11 @@ function tokenPart(device, changed) {
     changed();
   };
   const failed = (/** @type {any} */ error) => error instanceof Failure && [404, 405].includes(error.status) ? fill(said, t("noTokensHere")) : fill(said, h("span", { class: "warn" }, error.message));
-  const command = `cargo run -- token create --scope write ${device ? `--device ${device}` : "--any"}`;
+  const command = `${program} token create --scope write ${device ? `--device ${device}` : "--any"}`;
   return h("div", null,
     device && h("p", null, h("button", { type: "button", onclick: () => make().catch(failed) }, t("makeToken"))),
     said,
-    behind("command", t("makeByCommand"), () => h("div", null, h("p", null, h("code", null, command)), h("p", { class: "note" }, `${t("tokenNote", { token: TOKEN })} ${commandNote()}`))),
+    behind("command", t("makeByCommand"), () => h("div", null, h("p", null, h("code", null, command)), h("p", { class: "note" }, `${t("tokenNote", { token: TOKEN })} ${t("commandWhere")}`))),
   );
 }
 
@@ -168,5 +168,5 @@ function sendButton(reading) {
  * @param {string} text
  */
 function elsewhere(text) {
-  return h("p", { class: "note" }, ...rich("elsewhere", { text, command: h("code", null, start) }), ` ${t("orProgram")}`);
+  return h("p", { class: "note" }, ...rich("elsewhere", { text, command: h("code", null, start) }));
 }

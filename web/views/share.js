@@ -1,11 +1,11 @@
 // The card that makes a link for others: some rooms, for some days, and nothing else. Shows no data.
 
-import { address, hasToken, list, path, send } from "../data/api.js";
+import { address, hasToken, list, path, program, send } from "../data/api.js";
 import { start } from "../data/senders.js";
 import { copyable } from "../parts/copyable.js";
 import { card, field, fill, h, select } from "../parts/dom.js";
 import { inPlace } from "../parts/place.js";
-import { commandNote, guarded } from "../parts/token.js";
+import { guarded } from "../parts/token.js";
 import { rich, t } from "../words/words.js";
 
 /**
@@ -15,7 +15,7 @@ export function shareCard(known) {
   if (!known.rooms.length) return null;
   const command = (/** @type {string} */ it) => h("code", null, it);
   // Without a token everything was read.
-  if (!hasToken()) return card(t("shareTitle"), h("p", null, ...rich("shareOpen", { command: command(start) })), h("p", { class: "note" }, t("orProgram")));
+  if (!hasToken()) return card(t("shareTitle"), h("p", null, ...rich("shareOpen", { command: command(start) })));
   const homes = [...new Set(known.rooms.flatMap((it) => it.home ?? []))];
   let what = homes.length ? `home ${homes[0]}` : `room ${known.rooms[0].room_id}`;
   let days = "30d";
@@ -39,6 +39,6 @@ export function shareCard(known) {
       h("button", { type: "submit" }, t("makeLink")),
     ),
     said,
-    h("p", { class: "note" }, ...rich("shareEnd", { list: command("cargo run -- token list"), revoke: command("cargo run -- token revoke ID") }), ` ${commandNote()}`),
+    h("p", { class: "note" }, ...rich("shareEnd", { list: command(`${program} token list`), revoke: command(`${program} token revoke ID`) }), ` ${t("commandWhere")}`),
   );
 }

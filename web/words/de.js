@@ -375,7 +375,6 @@ export const words = {
   todaySoFar: "Heute bisher",
   tokenMade: "Die Zeilen haben ihr Token. Es wird nur jetzt gezeigt: Kopiere die Zeilen.",
   tokenNote: "{token} ist ein Schreib-Token; ein Server ohne --auth nimmt jedes Wort.",
-  orProgram: "Ist roomtide installiert, schreib das anstelle von cargo run --.",
   commandWhere: "Dazu --data-dir, wenn der Server damit gestartet wurde, und --table für ein System in AWS, mit gesetztem AWS_REGION.",
   tokenRefused: "Das Token wird abgelehnt: {why}",
   tolerance: "Geduldeter Rückgang",

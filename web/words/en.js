@@ -374,7 +374,6 @@ export const words = {
   todaySoFar: "Today so far",
   tokenMade: "The lines have their token. It is shown this once: copy the lines now.",
   tokenNote: "{token} is a write token; a server without --auth takes any word.",
-  orProgram: "Where roomtide is installed, write that in place of cargo run --.",
   commandWhere: "Add --data-dir if the server was started with it, and --table for a deployed system, with AWS_REGION set.",
   tokenRefused: "The token is refused: {why}",
   tolerance: "Tolerated fall",

@@ -376,7 +376,6 @@ export const words = {
   todaySoFar: "Aujourd’hui",
   tokenMade: "Les lignes ont leur jeton. Il n’est affiché qu’une fois : copiez les lignes maintenant.",
   tokenNote: "{token} est un jeton d’écriture ; un serveur sans --auth accepte n’importe quel mot.",
-  orProgram: "Si roomtide est installé, écrivez-le à la place de cargo run --.",
   commandWhere: "Ajoutez --data-dir si le serveur a été démarré avec cette option, et --table pour un système déployé, avec AWS_REGION défini.",
   tokenRefused: "Le jeton est refusé : {why}",
   tolerance: "Recul toléré",

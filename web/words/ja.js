@@ -375,7 +375,6 @@ export const words = {
   todaySoFar: "今日これまで",
   tokenMade: "設定にトークンを入れました。表示は今回だけなので、コピーしてください。",
   tokenNote: "{token} は書き込みトークンです。--auth なしのサーバーでは任意の文字で構いません。",
-  orProgram: "roomtide をインストール済みなら cargo run -- の代わりに使ってください。",
   commandWhere: "サーバーを --data-dir 付きで起動した場合は同じ指定を、AWS上では AWS_REGION を設定して --table を加えます。",
   tokenRefused: "トークンが拒否されました: {why}",
   tolerance: "許容する減少",

@@ -9,6 +9,7 @@ mod crash;
 mod direct;
 mod disk;
 mod export;
+mod first_start;
 mod import_report;
 mod interrupt;
 mod private;

@@ -66,6 +66,8 @@ pub struct Settings {
     pub auth: Auth,
     /// The origin at which readings are stored, if it is not the page's own.
     pub ingest_url: Option<String>,
+    /// The command as the owner of this server calls it, if it is not `roomtide`.
+    pub command: Option<String>,
     /// The origins whose pages may show the web page in a frame.
     pub frame_ancestors: FrameAncestors,
     /// How soon rollups follow readings.
@@ -88,6 +90,7 @@ impl Default for Settings {
             registry_max_age,
             auth,
             ingest_url: None,
+            command: None,
             frame_ancestors,
             following,
             max_units: None,
@@ -103,6 +106,7 @@ impl From<&Config> for Settings {
             registry_max_age: config.registry_max_age,
             auth: config.auth,
             ingest_url: config.ingest_url.clone(),
+            command: None,
             frame_ancestors: config.frame_ancestors.clone(),
             following: Following::gathering_for(config.rollup_window),
             max_units: Some(config.max_units),
@@ -128,6 +132,7 @@ impl<S: Store, C: Clock> Query<S, C> {
             registry_max_age,
             auth,
             ingest_url,
+            command,
             frame_ancestors,
             following,
             max_units,
@@ -143,7 +148,7 @@ impl<S: Store, C: Clock> Query<S, C> {
             known_state: RollupStateCache::new(following),
             late: LateMarking::new(MARKED_AHEAD),
             densities: Densities::default(),
-            page: web::WebPage::new(ingest_url.as_deref(), &frame_ancestors),
+            page: web::WebPage::new(ingest_url.as_deref(), command.as_deref(), &frame_ancestors),
             reach,
             alert_topic,
             judging: Judging::default(),

@@ -17,7 +17,7 @@ struct PageFile {
 /// only: uncompressed they would cost five times as much, and every browser accepts compression.
 const MAX_PLAIN: usize = 5 << 10;
 
-/// The web page, which names the origin at which readings are stored.
+/// The web page, which names the origin at which readings are stored, and the command of its server.
 #[derive(Debug)]
 pub(crate) struct WebPage {
     html: String,
@@ -25,14 +25,24 @@ pub(crate) struct WebPage {
 }
 
 impl WebPage {
-    /// Makes the page. `ingest_url` is the origin that stores readings; without it, the page's own origin does. `frames`
-    /// are the origins that may show the page in a frame.
-    pub(crate) fn new(ingest_url: Option<&str>, frames: &FrameAncestors) -> Self {
+    /// Makes the page. `ingest_url` is the origin that stores readings; without it, the page's own origin does. `command`
+    /// is the name in command lines, if it is not `roomtide`. `frames` are the origins that may show the page in a frame.
+    pub(crate) fn new(
+        ingest_url: Option<&str>,
+        command: Option<&str>,
+        frames: &FrameAncestors,
+    ) -> Self {
         let ingest = ingest_url.unwrap_or_default();
         let file = FILES.iter().find(|file| file.name == "index.html");
         let html = inflate(file.expect("the page is there").gzip).expect("the build compressed it");
         let html = String::from_utf8(html.into_owned()).expect("the page is text");
         let html = html.replace(INGEST, &format!("name=\"ingest\" content=\"{ingest}\""));
+        let html = match command {
+            Some(name) => {
+                html.replace(COMMAND, &format!("name=\"command\" content=\"{}\"", escaped(name)))
+            }
+            None => html,
+        };
         Self { html, policy: policy(ingest, frames) }
     }
 
@@ -47,6 +57,14 @@ impl WebPage {
 
 /// The text of the page that is replaced by the origin that stores readings.
 const INGEST: &str = "name=\"ingest\" content=\"\"";
+
+/// The text of the page that is replaced by the name of the command.
+const COMMAND: &str = "name=\"command\" content=\"roomtide\"";
+
+/// A text for an attribute in quotes.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;")
+}
 
 /// Content-Security-Policy: connect to this server and to ingest; be framed only by origins that the owner named.
 fn policy(ingest: &str, frames: &FrameAncestors) -> String {
@@ -171,16 +189,17 @@ mod tests {
         assert!(page.split("<script").skip(1).all(|it| it.starts_with(" src=\"assets/")), "{page}");
         assert!(!page.contains("://"), "no address of another host");
         assert!(page.contains(INGEST), "and a place for one");
+        assert!(page.contains(COMMAND), "and for the command");
     }
 
     fn page(ingest_url: Option<&str>) -> WebPage {
-        WebPage::new(ingest_url, &FrameAncestors::default())
+        WebPage::new(ingest_url, None, &FrameAncestors::default())
     }
 
     #[test]
     fn the_page_is_in_a_frame_only_where_its_owner_allows_it() {
         let frames = "https://home.example.org:8123 http://homeassistant.local:8123";
-        let answer = WebPage::new(None, &frames.parse().unwrap()).answer(&request(&[]));
+        let answer = WebPage::new(None, None, &frames.parse().unwrap()).answer(&request(&[]));
         let policy = header(&answer, "content-security-policy");
         assert!(policy.ends_with(&format!("; frame-ancestors {frames}")), "{policy}");
         let answer = page(None).answer(&request(&[]));
@@ -193,8 +212,16 @@ mod tests {
     }
 
     #[test]
+    fn the_page_names_the_command_as_it_was_called() {
+        let html = |command| WebPage::new(None, command, &FrameAncestors::default()).html;
+        assert_eq!(html(None), html(Some("roomtide")));
+        let page = html(Some("'/a b/\"<&'"));
+        assert!(page.contains(r#"name="command" content="'/a b/&quot;&lt;&amp;'">"#), "{page}");
+    }
+
+    #[test]
     fn a_browser_that_has_the_page_gets_its_headers_alone() {
-        let page = WebPage::new(None, &FrameAncestors::default());
+        let page = WebPage::new(None, None, &FrameAncestors::default());
         let first = page.answer(&request(&[]));
         assert!(first.body.starts_with(b"<!doctype html>"));
         assert_eq!(header(&first, "cache-control"), "private, no-cache");

@@ -36,6 +36,14 @@ pub fn ca_bundle() -> Result<Option<CaBundle>, ConfigError> {
     Variables(environment).ca_bundle()
 }
 
+/// The name in the variable `TZ`, for the command line. POSIX allows a colon before it. A path is no name: it is
+/// this machine's own zone.
+pub fn time_zone() -> Option<String> {
+    let zone = Variables(environment).text("TZ")?;
+    let name = zone.trim_start_matches(':');
+    (!name.is_empty() && !name.starts_with('/')).then(|| name.to_owned())
+}
+
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
 fn environment(name: &'static str) -> Option<String> {
     std::env::var(name).ok()
