@@ -10,7 +10,6 @@ import { fill, h, sign } from "./parts/dom.js";
 import { age, duration, moment } from "./words/format.js";
 import { askForToken } from "./parts/token.js";
 import { charts } from "./views/charts.js";
-import { device } from "./views/device.js";
 import { energy } from "./views/energy.js";
 import { now } from "./views/now.js";
 import { t } from "./words/words.js";
@@ -34,7 +33,7 @@ const VIEWS = [
   ["alerts", async () => (await import("./views/alerts.js")).alerts, "alerts", "M6 16v-5a6 6 0 0112 0v5l2 2H4zM10 21h4"],
   ["year", async () => (await import("./views/year.js")).year, "year", ""],
   ["heat", async () => (await import("./views/heat.js")).heat, "heatMap", ""],
-  ["device", () => device, "devices", ""],
+  ["device", async () => (await import("./views/device.js")).device, "devices", ""],
   ["connect", async () => (await import("./views/connect.js")).connect, "connect", ""],
 ];
 /** The sign of what else there is. */

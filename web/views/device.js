@@ -13,6 +13,7 @@ import { buttons, card, field, fill, h, select, states, table } from "../parts/d
 import { age, kwh, midnight, moment, number, quantity, shownUnit, stateWord, words } from "../words/format.js";
 import { isLacking } from "../data/lacking.js";
 import { lackNote } from "../parts/lack.js";
+import { linkTo } from "../parts/link.js";
 import { showEvents } from "../parts/odd.js";
 import { again, inPlace } from "../parts/place.js";
 import { guarded } from "../parts/token.js";
@@ -35,12 +36,6 @@ const ROWS = { "24h": ["15m", 900], day: ["15m", 900], week: ["1h", 3600], month
  */
 export async function device(main, id) {
   return id ? one(main, id) : all(main);
-}
-
-/** @param {Device} device */
-export function linkTo(device) {
-  if (isShared()) return h("span", null, deviceName(device));
-  return h("a", { href: `#device/${encodeURIComponent(device.device_id)}` }, deviceName(device));
 }
 
 /** @param {HTMLElement} main */

@@ -15,12 +15,12 @@ import { isLacking } from "../data/lacking.js";
 import { dayOf } from "../data/range.js";
 import { compared, large, smallLine } from "../parts/figures.js";
 import { absent, lackNote } from "../parts/lack.js";
+import { linkTo } from "../parts/link.js";
 import { live } from "../parts/live.js";
 import { stepText } from "../parts/odd.js";
 import { inPlace } from "../parts/place.js";
 import { guarded } from "../parts/token.js";
 import { listed, named, rich, t } from "../words/words.js";
-import { linkTo } from "./device.js";
 
 /** @typedef {import("../data/home.js").Home} Home */
 /** @typedef {import("../data/api.js").Device} Device */
