@@ -90,7 +90,7 @@ export function lineChart({ title, when = "", unit, lines, range, step, lacks = 
       bands: withBand ? [{ series: [3, 2], fill: `${strokes[0]}38` }] : [],
       hooks: {
         drawClear: [(plot) => nights(plot, night), (plot) => episodes.forEach(([from, to]) => shade(plot, from, to, `${warn}38`))],
-        draw: [(plot) => marks.forEach((mark) => drawMark(plot, mark, text)), (plot) => lines.length > 1 && drawNames(plot, text)],
+        draw: [(plot) => marks.forEach((mark) => drawMark(plot, mark, text)), (plot) => lines.length > 1 && drawNames(plot, text, own.length)],
         // The nearest line is bold, and its name.
         setSeries: [(plot, near, /** @type {any} */ { focus }) => { if (focus) plot.series.forEach((line, place) => { if (place) line.width = place === near ? 3.5 : THIN; }); }],
         setSelect: [
@@ -149,14 +149,15 @@ function ticks(low, high, most) {
  * Writes the names of lines at their ends, where the chart is wide, none over another; that of the nearest line always.
  * @param {Plot} plot
  * @param {string} colour
+ * @param {number} most the lines that have names there; those that are compared come after them
  */
-function drawNames(plot, colour) {
+function drawNames(plot, colour, most) {
   const { ctx, bbox, data } = plot;
   const [density, isWide] = [devicePixelRatio, plot.width > WIDE];
   const ends = plot.series.flatMap((line, place) => {
     const last = place && line.show ? [...(data[place] ?? [])].reverse().find((value) => value !== null && value !== undefined) : null;
     const isNear = line.width === 3.5;
-    return last === null || last === undefined || !(isWide || isNear) ? [] : [{ line, isNear, y: plot.valToPos(last, "y", true) }];
+    return last === null || last === undefined || !(isNear || (isWide && place <= most)) ? [] : [{ line, isNear, y: plot.valToPos(last, "y", true) }];
   }).sort((a, b) => a.y - b.y);
   const step = 15 * density;
   // From the top down, then up again from the foot, so that all stay in the chart.
@@ -204,7 +205,7 @@ export function barChart({ title, when = "", unit, bars, parts = [], lacks = fal
   const data = [bars.map((bar) => bar.time), bars.map((bar) => bar.value)];
   if (hasBelow) data.push(bars.map((bar) => (bar.below ? -bar.below : null)));
   // Those below are drawn over those above, each as high as all up to it.
-  const upTo = (/** @type {number} */ place) => bars.map((bar) => bar.parts?.slice(0, place + 1).reduce((sum, part) => sum + part, 0) ?? null);
+  const upTo = (/** @type {number} */ place) => bars.map((bar) => (bar.value === null || !bar.parts?.length ? null : bar.parts.slice(0, place + 1).reduce((sum, part) => sum + part, 0)));
   const stack = parts.map((part, place) => ({ ...part, place })).reverse();
   data.push(...stack.map(({ place }) => upTo(place)));
   if (versus) data.push(bars.map((bar) => bar.other ?? null));
@@ -325,7 +326,7 @@ function legendEntry(name, text, piece, place, plot) {
 function axes(unit, field) {
   const { text, grid } = colours();
   const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
-  const values = (/** @type {any} */ _, /** @type {number[]} */ splits) => splits.map((at) => Number((field && at <= field.top ? field.value(at) : at).toPrecision(6)).toLocaleString(locale));
+  const values = (/** @type {any} */ _, /** @type {number[]} */ splits) => splits.map((at) => (Number((field && at <= field.top ? field.value(at) : at).toPrecision(6)) || 0).toLocaleString(locale));
   return {
     axes: [
       { ...axis, space: 75, values: (/** @type {any} */ _, /** @type {number[]} */ splits, /** @type {any} */ __, /** @type {any} */ ___, /** @type {number} */ step) => splits.map((it, place) => tick(it, step, place)) },

@@ -25,7 +25,8 @@ export function titleOf({ span, from, to }) {
   if (span === "day") return isThisYear ? day(from) : fullDay(from);
   if (span === "month") return month(from);
   if (span === "year") return written(from, { year: "numeric" });
-  return t("fromTo", { from: day(from), to: isThisYear ? day(to.getTime() - 1) : fullDay(to.getTime() - 1) });
+  const short = /** @type {const} */ ({ day: "numeric", month: "short" });
+  return t("fromTo", { from: written(from, short), to: written(to.getTime() - 1, isThisYear ? short : { ...short, year: "numeric" }) });
 }
 
 /**

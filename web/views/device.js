@@ -56,10 +56,9 @@ function all(main) {
     const charge = (/** @type {Device} */ it) => { const left = battery(it); return left === null ? "" : h("span", { class: isWeak(it) ? "warn" : "" }, `${number(left)} %`); };
     /** @type {{title: string, isWanted: boolean, cell: (it: Device) => Node | string}[]} a column without a value is left out */
     const columns = [
-      { title: t("device"), isWanted: true, cell: linkTo },
+      { title: t("device"), isWanted: true, cell: (it) => h("div", null, linkTo(it), silent.includes(it) && h("div", { class: "warn" }, t("silentMark", { since: silence(it) }))) },
       { title: t("room"), isWanted: true, cell: (it) => roomName(known, it.room) },
       { title: t("newestValues"), isWanted: true, cell: valuesOf },
-      { title: t("newestReading"), isWanted: found.some((it) => silent.includes(it)), cell: (it) => silent.includes(it) ? h("span", { class: "warn" }, t("silentMark", { since: silence(it) })) : age(it.latest?.timestamp ?? 0) },
       { title: t("metric_battery"), isWanted: found.some((it) => battery(it) !== null), cell: charge },
     ];
     const wanted = columns.filter(({ isWanted }) => isWanted);

@@ -153,8 +153,8 @@ async function showFigures(place, shown, { ofRange, recent, money, until }) {
   const where = (/** @type {Record<string, string>} */ changes) => addressOf("energy", "", changes);
   fill(
     place,
-    figure(isToday ? t("todaySoFar") : titleOf(shown), "", answer.total_kwh, answer, isThisMonth ? ofMonth : beside, sumOf(cost)),
-    figure(isToday ? t("yesterday") : titleOf({ ...shown, ...before.other }), where({ d: shown.before }), past.total_kwh, past, top ? [t("peakHour", { time: clock(top.timestamp), value: kwh(top.kwh) })] : null, isToday ? sumOf(costs, midnight(-1), midnight(0)) : null),
+    figure(isToday ? t("todaySoFar") : isThisMonth ? t("monthSoFar") : titleOf(shown), "", answer.total_kwh, answer, isThisMonth ? ofMonth : beside, sumOf(cost)),
+    (past.total_kwh !== null || isLacking(past)) && figure(isToday ? t("yesterday") : titleOf({ ...shown, ...before.other }), where({ d: shown.before }), past.total_kwh, past, top ? [t("peakHour", { time: clock(top.timestamp), value: kwh(top.kwh) })] : null, isToday ? sumOf(costs, midnight(-1), midnight(0)) : null),
     !isThisMonth && figure(t("monthSoFar"), where({ span: "month", d: "" }), month.total, { ...days, total_kwh_sold: month.sold }, ofMonth, sumOf(costs, monthStart(0))),
     month.forecast !== null && figure(t("monthForecast"), "", month.forecast, { data: [], total_kwh: null }, [t("perDay", { value: kwh(month.rate) })], month.cost),
   );

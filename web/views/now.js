@@ -87,8 +87,8 @@ export async function now(main) {
       const tiles = places.filter((it) => it !== edited && it !== outside && !isOfMeter(known, it)).map((it) => tile(known, it, points(it)));
       fill(rooms, edited && roomCard(known, edited, points(edited)), h("div", { class: `tiles rooms${tiles.length > MAX_TILES ? " many" : ""}` }, ...tiles));
     }
-    const range = extremes(known, places);
-    if (!climate.contains(document.activeElement)) fill(climate, outside ? tile(known, outside, points(outside), range) : range && card(words("temperature"), range));
+    const inside = extremes(known, places);
+    if (!climate.contains(document.activeElement)) fill(climate, outside ? tile(known, outside, points(outside), inside?.note) : inside && card(words("temperature"), inside.range, inside.note));
     const meters = inFront(known, known.devices.filter((it) => powerOf(it) !== null && !isSilent(it)));
     const asked = meters.map((it) => it.device_id).join(" ");
     if (asked !== liveOf) [shownLive, liveOf] = [isShared() ? null : live(meters, powerMetric), asked];
@@ -235,7 +235,7 @@ function powerNow(known, live) {
   const added = inFront(known, meters);
   const total = added.reduce((sum, it) => sum + load(it), 0);
   // A meter with others behind it consumes nothing itself.
-  const consumers = meters.filter((it) => !meters.some(({ behind }) => behind === it.device_id) && !it.metrics.cumulative_kwh_n);
+  const consumers = meters.filter((it) => !all.some(({ behind }) => behind === it.device_id) && !it.metrics.cumulative_kwh_n);
   const oldest = added.map((it) => it.latest?.timestamp ?? "").sort()[0];
   const part = (/** @type {Device} */ it) => { const node = document.createElement("span"); node.append(linkTo(it), `, ${watts(load(it))}`); return node; };
   // Before somebody has said what measures what, the biggest may be the meter of all.
@@ -300,6 +300,7 @@ function valueNow(devices, metric) {
 }
 
 /**
+ * The temperatures inside, from the lowest to the highest, and where those are; null with less than two rooms.
  * @param {Home} known
  * @param {Place[]} places
  */
@@ -311,7 +312,9 @@ function extremes(known, places) {
     .sort((a, b) => (a.value ?? 0) - (b.value ?? 0));
   if (values.length < 2) return null;
   const text = (/** @type {any} */ it) => `${isolated(roomName(known, it.room.room_id))}, ${quantity(it.value, it.unit, 1)}`;
-  return h("p", { class: "note summary" }, t("extremes", { coldest: text(values[0]), warmest: text(values.at(-1)) }));
+  const [low, high] = [values[0], values[values.length - 1]];
+  const note = h("p", { class: "note summary" }, t("extremes", { coldest: text(low), warmest: text(high) }));
+  return { range: large(`${number(shownValue(low.value ?? 0, low.unit), 1)}–${quantity(high.value, high.unit, 1)}`), note };
 }
 
 /**
