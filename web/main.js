@@ -6,12 +6,10 @@ import { forget } from "./data/home.js";
 import { isShared } from "./data/shared.js";
 import { registerWorker } from "./data/offline.js";
 import { listenForSteps } from "./parts/datebar.js";
-import { fill, h } from "./parts/dom.js";
+import { fill, h, sign } from "./parts/dom.js";
 import { age, duration, moment } from "./words/format.js";
 import { askForToken } from "./parts/token.js";
 import { charts } from "./views/charts.js";
-import { connect } from "./views/connect.js";
-import { device } from "./views/device.js";
 import { energy } from "./views/energy.js";
 import { now } from "./views/now.js";
 import { t } from "./words/words.js";
@@ -24,19 +22,22 @@ const MAX_WAIT = 300_000;
 /** @typedef {(main: HTMLElement, about: string) => Promise<() => Promise<unknown>>} View */
 
 /**
- * The views with their names, in the order of the navigation. Those that are seldom the first come when they are chosen.
- * @type {[string, () => View | Promise<View>, import("./words/words.js").Key][]}
+ * The views with their names, in the order of the navigation. Those with a sign are in the bar of a phone. Those that are
+ * seldom the first come when they are chosen.
+ * @type {[string, () => View | Promise<View>, import("./words/words.js").Key, string][]}
  */
 const VIEWS = [
-  ["now", () => now, "now"],
-  ["energy", () => energy, "energy"],
-  ["charts", () => charts, "charts"],
-  ["year", async () => (await import("./views/year.js")).year, "year"],
-  ["heat", async () => (await import("./views/heat.js")).heat, "heatMap"],
-  ["device", () => device, "devices"],
-  ["alerts", async () => (await import("./views/alerts.js")).alerts, "alerts"],
-  ["connect", () => connect, "connect"],
+  ["now", () => now, "now", "M3 11l9-8 9 8M5 10v10h14V10"],
+  ["energy", () => energy, "energy", "M13 2L4 14h7l-1 8 9-12h-7z"],
+  ["charts", () => charts, "charts", "M3 20h18M4 15l5-6 4 4 7-9"],
+  ["alerts", async () => (await import("./views/alerts.js")).alerts, "alerts", "M6 16v-5a6 6 0 0112 0v5l2 2H4zM10 21h4"],
+  ["year", async () => (await import("./views/year.js")).year, "year", ""],
+  ["heat", async () => (await import("./views/heat.js")).heat, "heatMap", ""],
+  ["device", async () => (await import("./views/device.js")).device, "devices", ""],
+  ["connect", async () => (await import("./views/connect.js")).connect, "connect", ""],
 ];
+/** The sign of what else there is. */
+const MORE = "M5 12h.01M12 12h.01M19 12h.01";
 
 /** The views that a link for others has. */
 const SHARED_VIEWS = ["now", "energy", "charts", "year", "heat"];
@@ -58,12 +59,9 @@ async function route() {
   if (takeToken()) forget();
   const { view: name, about } = here();
   // An address that is nearly right, such as #devices, is the view that is meant.
-  const [view, load, title] = VIEWS.find(([it]) => it.startsWith(name) || name.startsWith(it)) ?? (location.hash.startsWith("#acknowledge=") ? VIEWS[6] : VIEWS[0]);
-  const offered = VIEWS.filter(([it]) => !isShared() || SHARED_VIEWS.includes(it));
-  fill(nav, ...offered.map(([it, , key]) => h("a", { id: `nav-${it}`, href: addressOf(it), "aria-current": it === view ? "page" : null }, t(key))));
-  // On a phone the view that is shown is in the middle of the navigation, where that is longer than the screen.
-  const current = /** @type {HTMLElement | null} */ (nav.querySelector("[aria-current]"));
-  if (current) nav.scrollLeft = current.offsetLeft - (nav.clientWidth - current.offsetWidth) / 2;
+  const wanted = location.hash.startsWith("#acknowledge=") ? "alerts" : name;
+  const [view, load, title] = VIEWS.find(([view]) => view.startsWith(wanted) || wanted.startsWith(view)) ?? VIEWS[0];
+  showNavigation(view);
   document.title = `${t(title)} - Roomtide`;
   const place = `${view}/${about}`;
   if (state.shown === place && !location.hash.startsWith("#acknowledge=")) {
@@ -88,6 +86,18 @@ async function route() {
     throw error;
   }
   await update();
+}
+
+/** On a phone the views without a sign are behind "More". @param {string} shown */
+function showNavigation(shown) {
+  const offered = VIEWS.filter(([view]) => !isShared() || SHARED_VIEWS.includes(view));
+  const link = (/** @type {(typeof VIEWS)[0]} */ [view, , key, path]) => h("a", { id: `nav-${view}`, href: addressOf(view), "aria-current": view === shown ? "page" : null }, path && sign(path), t(key));
+  fill(
+    nav,
+    ...offered.filter(([, , , path]) => path).map(link),
+    h("button", { type: "button", popovertarget: "others" }, sign(MORE), t("others")),
+    h("div", { id: "others", class: "others", popover: "auto" }, ...offered.filter(([, , , path]) => !path).map(link)),
+  );
 }
 
 /** Asks again, and plans when to ask next. */

@@ -3,7 +3,7 @@
     python3 cli/sample-home/bake.py
 
 Each line is a reading as POST /readings takes it. The lines of a device follow one another in order of time. The figures
-of the thermometers are untouched; the meter's power and counter are the energy of the appliances and the lights.
+of the thermometers are untouched. The appliances and the lights have their own energy, and the meter has that of both.
 """
 
 import csv
@@ -17,6 +17,9 @@ HERE = Path(__file__).parent
 BELGIUM = timezone(timedelta(hours=1))
 # The rooms, in the order of the numbers of their thermometers, which begin at 1.
 ROOMS = ("kitchen", "living-room", "laundry", "office", "bathroom", "outside", "ironing-room", "teenager-room", "parents-room")
+
+# The columns that each meter measures.
+METERS = {"meter": ("Appliances", "lights"), "appliances": ("Appliances",), "lights": ("lights",)}
 
 
 def timestamp(row):
@@ -38,20 +41,21 @@ def thermometer(rows, number, room):
         yield line(row, f"thermo-{room}", room, {"temperature": row[f"T{number}"], "humidity": row[f"RH_{number}"]})
 
 
-def meter(rows):
-    """The lines of the meter. A row has the energy of ten minutes in Wh."""
+def meter(rows, device, columns):
+    """The lines of a meter of some columns, which have the energy of ten minutes in Wh."""
     total = 0
     for row in rows:
-        energy = int(row["Appliances"]) + int(row["lights"])
+        energy = sum(int(row[column]) for column in columns)
         total += energy
-        yield line(row, "meter", "house", {"current_w": energy * 6, "cumulative_kwh_p": Decimal(total) / 1000})
+        yield line(row, device, "house", {"current_w": energy * 6, "cumulative_kwh_p": Decimal(total) / 1000})
 
 
 def main():
     with gzip.open(HERE / "energydata.csv.gz", "rt") as file:
         rows = list(csv.DictReader(file))
     lines = [text for number, room in enumerate(ROOMS, 1) for text in thermometer(rows, number, room)]
-    lines.extend(meter(rows))
+    for device, columns in METERS.items():
+        lines.extend(meter(rows, device, columns))
     # Without a time of its own, so that the same rows make the same file.
     (HERE / "home.ndjson.gz").write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
 

@@ -38,9 +38,9 @@ pub(crate) fn is_stored(directory: Option<&Path>) -> bool {
 pub(crate) fn said_of(name_of: impl Fn(&str) -> Option<String>) -> Option<String> {
     let is_stored = |(id, name): &(String, String)| name_of(id).as_ref() == Some(name);
     let found: Vec<String> = data::devices().filter(is_stored).map(|(id, _)| id).collect();
-    // The id `meter` alone proves nothing, because many meters have it.
-    let has_others = found.iter().any(|id| id != "meter");
-    has_others.then(|| {
+    // A meter proves nothing, because the meters of many homes have such ids and names.
+    let has_thermometer = found.iter().any(|id| data::is_thermometer(id));
+    has_thermometer.then(|| {
         format!(
             "sample home  is in this table; its devices stay beside what is imported: {}\n             \
              an empty directory has none: `roomtide --empty --data-dir DIR` serves one, and without a server \

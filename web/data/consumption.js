@@ -1,9 +1,9 @@
 // What is known of the energy of a range: its bars, its parts by device and room, what is usual, and what was odd.
 // Draws nothing.
 
-import { zone } from "../words/format.js";
+import { midnight, zone } from "../words/format.js";
 import { get, path } from "./api.js";
-import { deviceName, roomName } from "./home.js";
+import { deviceName, hasEnergy, roomName } from "./home.js";
 import { memory } from "./memory.js";
 import { moved } from "./range.js";
 import { isShared } from "./shared.js";
@@ -12,12 +12,12 @@ import { isShared } from "./shared.js";
 /** @typedef {import("./api.js").EnergyRow} EnergyRow */
 /** @typedef {import("./range.js").Range} Range */
 /** @typedef {import("./home.js").Home} Home */
-/** @typedef {{id: string, name: string, room: string | null, kwh: number, usual: number | null, devices: string[]}} Part `id` is empty for what is on no plug */
+/** @typedef {{id: string, name: string, room: string | null, kwh: number, usual: number | null, bars: Map<number, number>}} Part `id` is empty for what is on no plug; bars by their time in seconds */
 
 /** The most devices behind meters whose events are asked. */
 const MAX_LEFT_OUT = 5;
-/** The most meters of which it is asked what is usual: each has a row for each day. */
-const MAX_USUAL = 60;
+/** The most meters of which it is asked what is usual, and what they used in each bar: each has a row for each. */
+const MAX_METERS = 60;
 
 /** How long the answer about unjudged steps is used, in milliseconds, and how far back it reaches. */
 const ODD_AGE = 600_000;
@@ -108,21 +108,24 @@ export function barsOf(rows, span) {
  * @param {Range} range
  * @returns {Promise<{parts: Part[], total: number | null, answer: Energy}>}
  */
-export async function partsOf(known, { from, to }) {
+export async function partsOf(known, { from, to, span }) {
+  const isByBar = known.devices.filter(hasEnergy).length <= MAX_METERS;
   /** @type {Energy} */
-  const answer = await get("energy", { ...ends(from, to), devices: 1 });
+  const answer = await get("energy", { ...ends(from, to), devices: 1, ...(isByBar && { every: BARS[span].bar }) });
   const { devices = [], left_out = [], total_kwh } = answer;
   const meters = new Set(left_out.map((it) => it.behind ?? known.devices.find(({ device_id }) => device_id === it.device_id)?.behind ?? ""));
   const apart = new Set(left_out.filter(({ reason }) => reason !== "behind").map((it) => it.device_id));
   const leaves = devices.filter((it) => !meters.has(it.device_id) && !apart.has(it.device_id) && !it.role && it.total_kwh !== null && it.total_kwh !== undefined);
   const parts = leaves.map((it) => {
     const device = known.devices.find(({ device_id }) => device_id === it.device_id);
-    return { id: it.device_id, name: device ? deviceName(device) : it.device_id, room: device?.room ?? null, kwh: it.total_kwh ?? 0, usual: null, devices: [it.device_id] };
+    const rows = isByBar ? answer.data.filter(({ device_id }) => device_id === it.device_id) : [];
+    const bars = new Map(rows.map((row) => [new Date(row.timestamp).getTime() / 1000, row.kwh ?? 0]));
+    return { id: it.device_id, name: device ? deviceName(device) : it.device_id, room: device?.room ?? null, kwh: it.total_kwh ?? 0, usual: null, bars };
   });
   const hasMeter = devices.some((it) => meters.has(it.device_id));
   const counted = parts.reduce((sum, { kwh }) => sum + kwh, 0);
   const rest = answer.rest_kwh !== undefined ? answer.rest_kwh : hasMeter && total_kwh !== null ? total_kwh - counted : null;
-  if (rest !== null && rest > 0.005) parts.push({ id: "", name: "", room: null, kwh: rest, usual: null, devices: [] });
+  if (rest !== null && rest > 0.005) parts.push({ id: "", name: "", room: null, kwh: rest, usual: null, bars: new Map() });
   return { parts: parts.sort((a, b) => b.kwh - a.kwh), total: total_kwh, answer };
 }
 
@@ -133,7 +136,7 @@ export async function partsOf(known, { from, to }) {
  * @returns {Promise<(id: string) => number | null>} by device
  */
 export async function usualOf({ span, from }, meters) {
-  if (meters > MAX_USUAL) return () => null;
+  if (meters > MAX_METERS) return () => null;
   const { spans, every } = USUAL[span];
   const begin = span === "day" ? moved(from, "day", -spans) : moved(from, span, -spans);
   /** @type {Energy} */
@@ -158,26 +161,65 @@ export function byRoom(known, parts) {
     const key = part.id ? `room ${part.room ?? ""}` : "";
     const room = rooms.get(key);
     if (!room) {
-      rooms.set(key, part.id ? { ...part, id: key, name: roomName(known, part.room) } : part);
+      rooms.set(key, part.id ? { ...part, id: key, name: roomName(known, part.room), bars: new Map(part.bars) } : part);
       continue;
     }
     room.kwh += part.kwh;
     room.usual = room.usual === null || part.usual === null ? null : room.usual + part.usual;
-    room.devices = [...room.devices, ...part.devices];
+    for (const [time, kwh] of part.bars) room.bars.set(time, (room.bars.get(time) ?? 0) + kwh);
   }
   return [...rooms.values()].sort((a, b) => b.kwh - a.kwh);
 }
 
+/** The half hours of yesterday and today. @returns {Promise<Energy>} */
+export async function lastTwoDays() {
+  return get("energy", { ...ends(midnight(-1), new Date()), every: "30m" });
+}
+
+/** The half hours of a night, from midnight to six. @param {Date} night its midnight */
+export async function halvesOf(night) {
+  /** @type {Energy} */
+  const { data } = await get("energy", { ...ends(night, morningOf(night)), every: "30m" });
+  return data;
+}
+
+/** @param {Date} night */
+function morningOf(night) {
+  return new Date(night.getFullYear(), night.getMonth(), night.getDate(), 6);
+}
+
 /**
- * The mean power in W of the lowest half hour of a night, from midnight to six; null if nothing was measured.
+ * The mean power in W of the lowest half hour of a night; null if nothing was measured.
+ * @param {EnergyRow[]} halves
  * @param {Date} night its midnight
  */
-export async function baseLoad(night) {
-  const to = new Date(night.getFullYear(), night.getMonth(), night.getDate(), 6);
-  /** @type {Energy} */
-  const { data } = await get("energy", { ...ends(night, to), every: "30m" });
-  const halves = data.filter((row) => row.kwh !== null && !row.partial && !row.estimated).map((row) => row.kwh ?? 0);
-  return halves.length ? Math.min(...halves) * 2000 : null;
+export function baseLoad(halves, night) {
+  const rows = rowsIn(halves, night, morningOf(night)).filter((row) => row.kwh !== null && !row.partial && !row.estimated);
+  return rows.length ? Math.min(...rows.map((row) => row.kwh ?? 0)) * 2000 : null;
+}
+
+/** The rows that begin in a range. @param {EnergyRow[]} rows @param {Date} from @param {Date} to */
+export function rowsIn(rows, from, to) {
+  return rows.filter(({ timestamp }) => new Date(timestamp) >= from && new Date(timestamp) < to);
+}
+
+/** The sum of rows; null if nothing was measured. @param {EnergyRow[]} rows @param {"kwh" | "kwh_sold"} of */
+export function totalOf(rows, of = "kwh") {
+  const values = rows.map((row) => row[of]).filter((value) => value !== null && value !== undefined);
+  return values.length ? values.reduce((sum, value) => sum + value, 0) : null;
+}
+
+/**
+ * What rows had until a moment: of a row that is not over then its share. Null before the first of them.
+ * @param {EnergyRow[]} rows
+ * @param {Date} until
+ * @param {Date} end of the last row
+ */
+export function totalUntil(rows, until, end) {
+  const measured = rows.filter((row) => row.kwh !== null);
+  const begin = (/** @type {number} */ n) => (measured[n] ? new Date(measured[n].timestamp) : end).getTime();
+  const shares = measured.map((_, n) => Math.min(1, (until.getTime() - begin(n)) / (begin(n + 1) - begin(n))));
+  return shares[0] > 0 ? measured.reduce((sum, row, n) => sum + (row.kwh ?? 0) * Math.max(0, shares[n]), 0) : null;
 }
 
 /** The steps of the last seven days that count nothing until somebody judges them. A link for others judges none. */

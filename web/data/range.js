@@ -42,6 +42,13 @@ export function range(usual, spans = ["24h", "day", "week", "month", "year"]) {
   return { span, from, to, isNow, versus, other: otherOf(versus, from, to), before: dayOf(moved(from, span, -1)), after: isNow ? "" : dayOf(to) };
 }
 
+/** The range before one, of the same length. @param {Range} range */
+export function previous({ span, from, to }) {
+  /** @type {Record<Span, Versus>} */
+  const versus = { "24h": "day", day: "day", week: "weekday", month: "month", year: "year" };
+  return { versus: versus[span], other: /** @type {Other} */ (otherOf(versus[span], from, to)) };
+}
+
 /**
  * @param {Versus} versus
  * @param {Date} from

@@ -1,4 +1,4 @@
-// The lines that a sender needs, with this server's address. Makes no token.
+// The lines that a sender needs, with this server's address, and with a token where the server asks for one. Makes none.
 
 import { ingest, program } from "./api.js";
 
@@ -16,9 +16,14 @@ export const start = `${program} --auth --host 0.0.0.0${ports}`;
 
 /** @typedef {{title: string, key: string, device: string, lines: (device: string, room: string, token: string) => string}} Sender without a device it sends for many */
 
+/** A header of a token, between other text; nothing where the server asks for none. @param {string} token @param {string} before @param {string} after */
+function bearer(token, before, after) {
+  return token && `${before}Bearer ${token}${after}`;
+}
+
 /** @type {Sender[]} */
 export const SENDERS = [
-  { title: "curl", key: "curl", device: "my-sensor", lines: (device, room, token) => `curl ${server}/readings -H 'authorization: Bearer ${token}' \\
+  { title: "curl", key: "curl", device: "my-sensor", lines: (device, room, token) => `curl ${server}/readings${bearer(token, " -H 'authorization: ", "'")} \\
   --json '{"device_id": "${device}", "room": "${room}", "temperature": 21.5}'` },
   { title: "ESPHome", key: "esphome", device: "esphome-study", lines: (device, room, token) => `http_request:
   timeout: 10s
@@ -30,8 +35,7 @@ interval:
       - http_request.post:
           url: ${reached}/readings
           request_headers:
-            Content-Type: application/json
-            Authorization: Bearer ${token}
+            Content-Type: application/json${bearer(token, "\n            Authorization: ", "")}
           json: |-
             root["device_id"] = "${device}";
             root["room"] = "${room}";
@@ -41,7 +45,7 @@ interval:
   ssl: ${host.protocol === "https:"}
   host: ${name}
   port: ${host.port || (host.protocol === "https:" ? 443 : 80)}
-  token: ${token}
+  token: ${token || "none"}
   organization: home
   bucket: home
   include:
@@ -52,11 +56,11 @@ interval:
 
 [[outputs.influxdb_v2]]
   urls = ["${reached}"]
-  token = "${token}"
+  token = "${token || "none"}"
   organization = "home"
   bucket = "home"
   content_encoding = "identity"` },
-  { title: "Tasmota", key: "tasmota", device: "tasmota-plug", lines: (device, room, token) => `Rule1 ON Tele-ENERGY#Total DO Var1 %value% ENDON ON Tele-ENERGY#Power DO WebQuery ${reached}/readings/tasmota?device=${device}&room=${room} POST [Content-Type: application/json|Authorization: Bearer ${token}] {"ENERGY": {"Power": %value%, "Total": %var1%}} ENDON
+  { title: "Tasmota", key: "tasmota", device: "tasmota-plug", lines: (device, room, token) => `Rule1 ON Tele-ENERGY#Total DO Var1 %value% ENDON ON Tele-ENERGY#Power DO WebQuery ${reached}/readings/tasmota?device=${device}&room=${room} POST [Content-Type: application/json${bearer(token, "|Authorization: ", "")}] {"ENERGY": {"Power": %value%, "Total": %var1%}} ENDON
 Rule1 1
 TelePeriod 60` },
   { title: "Shelly", key: "shelly", device: "shelly-plug", lines: (device, _, token) => `Timer.set(60000, true, function () {
@@ -64,10 +68,10 @@ TelePeriod 60` },
     Shelly.call("HTTP.Request", {
       method: "POST",
       url: "${reached}/readings/shelly?device=${device}",
-      headers: {"Content-Type": "application/json", "Authorization": "Bearer ${token}"},
+      headers: {"Content-Type": "application/json"${bearer(token, ', "Authorization": "', '"')}},
       body: JSON.stringify(status),
     });
   });
 });` },
-  { title: "", key: "other", device: "boiler", lines: (device, room, token) => `${reached}/readings/quick?device=${device}&room=${room}&temperature=55.5&p=${token}` },
+  { title: "", key: "other", device: "boiler", lines: (device, room, token) => `${reached}/readings/quick?device=${device}&room=${room}&temperature=55.5&p=${token || "TOKEN"}` },
 ];

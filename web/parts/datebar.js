@@ -1,14 +1,15 @@
-// The date bar of the views with history: which time, back and forth, and what it is compared with. Asks nobody.
+// The one bar of the views with history: which time, back and forth, of what, and what it is compared with. Asks nobody.
 
 import { choose } from "../data/address.js";
 import { VERSUS, dateOf, dayOf, startOf } from "../data/range.js";
 import { t } from "../words/words.js";
-import { buttons, fill, h, select } from "./dom.js";
+import { buttons, fill, h, select, sign } from "./dom.js";
 import { day, fullDay, midnight, month, moment, written } from "../words/format.js";
 
 /** @typedef {import("../data/range.js").Range} Range */
 /** @typedef {import("../data/range.js").Span} Span */
 
+const CALENDAR = "M5 5h14v15H5zM5 10h14M9 3v4M15 3v4";
 /** @type {[Span, import("../words/words.js").Key][]} */
 const SPANS = [["24h", "span24h"], ["day", "day"], ["week", "spanWeek"], ["month", "month"], ["year", "year"]];
 /** @type {Record<string, import("../words/words.js").Key>} */
@@ -20,10 +21,12 @@ const VERSUS_WORDS = { "": "vsNothing", day: "vsDay", weekday: "vsWeekday", mont
  */
 export function titleOf({ span, from, to }) {
   if (span === "24h") return t("last24h");
-  if (span === "day") return fullDay(from);
+  const isThisYear = from.getFullYear() === new Date().getFullYear();
+  if (span === "day") return isThisYear ? day(from) : fullDay(from);
   if (span === "month") return month(from);
   if (span === "year") return written(from, { year: "numeric" });
-  return t("fromTo", { from: day(from), to: fullDay(to.getTime() - 1) });
+  const short = /** @type {const} */ ({ day: "numeric", month: "short" });
+  return t("fromTo", { from: written(from, short), to: written(to.getTime() - 1, isThisYear ? short : { ...short, year: "numeric" }) });
 }
 
 /**
@@ -43,34 +46,37 @@ export function versusOf({ versus, span }) {
 const shown = new WeakMap();
 
 /**
+ * On a phone all but the time and its spans is behind a button, and so is everywhere what is seldom wanted.
  * @param {Element} place
  * @param {Range} range
- * @param {{spans: Span[], usual: Span, begins: Date | null, compares?: boolean}} about
+ * @param {{spans: Span[], usual: Span, begins: Date | null, compares?: boolean, title?: string, choices?: (Node | null)[], menu?: Node[]}} about `choices` say of what, `menu` is what is seldom wanted
  */
-export function dateBar(place, range, { spans, usual, begins, compares = true }) {
-  const state = [location.hash, begins?.getTime(), dayOf(midnight(0))].join(" ");
+export function dateBar(place, range, { spans, usual, begins, compares = true, title = titleOf(range), choices = [], menu = [] }) {
+  const state = [location.hash, begins?.getTime(), dayOf(midnight(0)), ...choices.map((choice) => choice?.textContent)].join(" ");
   if (shown.get(place) === state) return;
   shown.set(place, state);
   const step = (/** @type {string} */ id, /** @type {string} */ sign, /** @type {string} */ label, /** @type {string} */ to) =>
-    h("button", { type: "button", id, "aria-label": label, disabled: !to, onclick: () => goTo(to, range, usual) }, sign);
+    h("button", { type: "button", class: "step", id, "aria-label": label, disabled: !to, onclick: () => goTo(to, range, usual) }, sign);
   const date = h("input", { type: "date", id: "date", "aria-label": t("date"), max: dayOf(midnight(0)), min: begins ? dayOf(begins) : null, value: dayOf(range.span === "24h" ? midnight(0) : range.from), onchange: () => dateOf(date.value) && goTo(date.value, range, usual) });
+  const history = begins && h("p", { class: "note" }, t("historyBegins", { time: moment(begins) }));
   const isBefore = begins && range.from < startOf("day", begins);
-  fill(
-    place,
-    h("section", { class: "card datebar", "aria-label": t("dateBar") },
-      h("div", { class: "steps" },
-        step("before", "‹", t("stepBefore"), range.before),
-        step("after", "›", t("stepAfter"), range.after),
-        h("strong", { class: "title", "aria-live": "polite" }, titleOf(range)),
-        date,
-      ),
-      buttons(t("span"), spans.map((it) => /** @type {[string, string]} */ ([it, t(SPANS.find(([span]) => span === it)?.[1] ?? "span")])), range.span, (value) => choose({ span: value === usual ? "" : value, zoom: "" })),
-      compares && select(t("compareWith"), VERSUS[range.span].map((it) => [it, versusWord(it, range.span)]), range.versus, (value) => choose({ vs: value })),
-      // The place of money.
-      h("span", { class: "money" }),
-      begins && h("p", { class: isBefore ? "warn" : "note" }, t("historyBegins", { time: moment(begins) })),
+  const isOpen = place.firstElementChild?.classList.contains("open");
+  const more = h("button", { type: "button", class: "step", id: "more-of-bar", "aria-label": t("moreSettings"), "aria-expanded": String(Boolean(isOpen)), onclick: () => more.setAttribute("aria-expanded", String(bar.classList.toggle("open"))) }, "…");
+  const bar = h("section", { class: isOpen ? "datebar open" : "datebar", "aria-label": t("dateBar") },
+    h("div", { class: "steps" },
+      step("before", "‹", t("stepBefore"), range.before),
+      h("strong", { class: "title", "aria-live": "polite" }, title),
+      step("after", "›", t("stepAfter"), range.after),
+      h("span", { class: "step date" }, sign(CALENDAR), date),
     ),
+    h("div", { class: "choices" }, ...choices),
+    compares && h("div", { class: "versus" }, select(t("compareWith"), VERSUS[range.span].map((it) => [it, versusWord(it, range.span)]), range.versus, (value) => choose({ vs: value }))),
+    spans.length > 1 && buttons(t("span"), spans.map((it) => /** @type {[string, string]} */ ([it, t(SPANS.find(([span]) => span === it)?.[1] ?? "span")])), range.span, (value) => choose({ span: value === usual ? "" : value, zoom: "" })),
+    more,
+    isBefore && history,
+    h("div", { class: "menu controls" }, ...menu, !isBefore && history),
   );
+  fill(place, bar);
 }
 
 /**

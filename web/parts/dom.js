@@ -37,6 +37,11 @@ export function svg(tag, attributes, ...children) {
   return node;
 }
 
+/** A sign of one stroke. @param {string} path */
+export function sign(path) {
+  return svg("svg", { class: "sign", viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: path }));
+}
+
 /**
  * Replaces what a node holds; the element that had the focus has it again, if one of the same id is there.
  * @param {Element} node
@@ -162,7 +167,7 @@ export function select(label, options, chosen, change) {
 export function buttons(label, options, chosen, change) {
   return h(
     "div",
-    { class: "buttons", role: "group", "aria-label": label },
+    { class: options.length < 6 ? "buttons seg" : "buttons", role: "group", "aria-label": label },
     ...options.map(([value, text]) =>
       h(
         "button",

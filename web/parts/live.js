@@ -5,7 +5,8 @@ import { get, path } from "../data/api.js";
 import { keepNote } from "../data/annotations.js";
 import { deviceName } from "../data/home.js";
 import { t } from "../words/words.js";
-import { fill, h, svg } from "./dom.js";
+import { fill, h } from "./dom.js";
+import { large, smallLine } from "./figures.js";
 import { clock, isolated, watts } from "../words/format.js";
 import { guarded } from "./token.js";
 
@@ -31,11 +32,10 @@ const hours = new Map();
  */
 export function live(meters, powerMetric) {
   const asked = meters.flatMap((device) => { const metric = powerMetric(device); return metric ? [{ device, ...metric }] : []; }).slice(0, MAX_METERS);
-  const total = h("span", { class: "big" });
-  const when = h("span", { class: "note" });
-  const bars = h("div");
+  const total = h("div");
+  const hour = h("div");
   const steps = h("div");
-  const node = h("div", { class: "live" }, h("p", null, total, " ", when), bars, steps);
+  const node = h("div", null, h("div", { class: "live" }, total, hour), steps);
   if (!asked.length || meters.length > MAX_METERS) return null;
   let timer = 0;
   const look = async () => {
@@ -60,24 +60,20 @@ export function live(meters, powerMetric) {
     const last = Math.max(...newest.map((it) => it?.at ?? 0));
     if (!last) return;
     const sum = newest.reduce((sum, it) => sum + (it?.watts ?? 0), 0);
-    fill(total, sum < 0 ? t("wattsSold", { power: watts(-sum) }) : watts(sum));
-    fill(when, t("measuredAt", { time: clock(last) }));
-    fill(bars, minutes());
+    fill(total, large(sum < 0 ? t("wattsSold", { power: watts(-sum) }) : watts(sum)), h("p", { class: "note" }, t("measuredAt", { time: clock(last) })));
+    fill(hour, lastHour());
     showSteps();
   };
   /** The last hour by minutes; a minute without a reading has the value before it. */
-  const minutes = () => {
-    const sums = Array.from({ length: 60 }, (_, n) => {
-      const end = Date.now() - (59 - n) * 60_000;
-      const before = asked.flatMap(({ device }) => (hours.get(device.device_id) ?? []).filter((it) => it.at <= end).at(-1) ?? []);
-      return before.length ? before.reduce((sum, it) => sum + it.watts, 0) : null;
+  const lastHour = () => {
+    const points = Array.from({ length: 60 }, (_, n) => Date.now() - (59 - n) * 60_000).flatMap((time) => {
+      const before = asked.flatMap(({ device }) => (hours.get(device.device_id) ?? []).filter(({ at }) => at <= time).at(-1) ?? []);
+      return before.length ? [{ time, value: before.reduce((sum, point) => sum + point.watts, 0) }] : [];
     });
-    const told = sums.filter((it) => it !== null);
-    if (!told.length) return null;
-    const most = Math.max(1, ...told.map(Math.abs));
-    const label = t("lastHour", { low: watts(Math.min(...told)), high: watts(Math.max(...told)) });
-    const rects = sums.map((it) => it ?? 0).map((it, n) => svg("rect", { x: String(n), width: "0.8", y: String(30 - (Math.abs(it) * 30) / most), height: String((Math.abs(it) * 30) / most) }));
-    return h("div", null, svg("svg", { class: "hour", viewBox: "0 0 60 30", preserveAspectRatio: "none", role: "img", "aria-label": label }, ...rects), h("p", { class: "note" }, label));
+    if (!points.length) return null;
+    const values = points.map(({ value }) => value);
+    const [low, high] = [Math.min(...values), Math.max(...values)].map(watts);
+    return h("div", { class: "hour" }, smallLine("", t("lastHour", { low, high }), points), h("span", { class: "note" }, high), low !== high && h("span", { class: "note low" }, low));
   };
   const showSteps = () => {
     const found = asked.flatMap(({ device }) => stepsOf(hours.get(device.device_id) ?? []).map((it) => ({ ...it, device }))).sort((a, b) => b.at - a.at).slice(0, MAX_STEPS);

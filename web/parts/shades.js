@@ -1,5 +1,5 @@
-// Tables whose cells are shaded from the lowest to the highest value, each group of lines by a scale of its own. Asks
-// nobody.
+// Tables whose cells are shaded from the lowest to the highest value, each group of lines by a scale of its own; warm and
+// cold have a colour each. Asks nobody.
 
 import { t } from "../words/words.js";
 import { fill, h } from "./dom.js";
@@ -42,10 +42,10 @@ export function shadeTable({ title, corner, unit, columns, lines, lacks, numbers
   const scale = [...scales].map(([group, it]) => t("scale", { group: group && t("labelled", { name: group, text: "" }), low: text(it.low, it), high: text(it.high, it) })).join(t("between"));
   const shades = Array.from({ length: SHADES }, (_, n) => h("span", { class: `s${n} scale` }));
   const region = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title },
-    h("table", { class: numbers ? "heat" : "heat squares" },
+    h("table", { class: `heat${numbers ? "" : " squares"}${/C$/.test(unit ?? "") ? " sided" : ""}` },
       h("caption", null, t("labelled", { name: `${title}, ${shownUnit(unit)}`, text: scale }), " ", h("span", { "aria-hidden": "true" }, ...shades)),
       h("thead", null, h("tr", null, h("th", { scope: "col" }, corner), ...columns.map(({ name, isMajor }) => h("th", { scope: "col", class: isMajor ? "" : "minor" }, h("span", null, name))))),
-      h("tbody", null, ...lines.map((line) => h("tr", null, h("th", { scope: "row", title: line.name }, line.name), ...columns.map((it) => cell(line, it))))),
+      h("tbody", null, ...lines.map((line, n) => h("tr", { class: n && line.group !== lines[n - 1].group ? "apart" : null }, h("th", { scope: "row", title: line.name }, line.name), ...columns.map((it) => cell(line, it))))),
     ),
   );
   // Where it is wider than the screen the newest is seen, once it is in the page.

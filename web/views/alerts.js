@@ -4,6 +4,7 @@
 import { CHANNELS } from "../data/channels.js";
 import { acknowledgeByLink, acknowledgeRule, alerts as allAlerts, channels as allChannels, deleteChannel, deleteRule, historyOf, linksIn, pauseRule, putChannel, putRule, testChannel } from "../data/rules.js";
 import { WEAK, battery, deviceName, home, inFront, powerOf, roomName } from "../data/home.js";
+import { choose, chosen } from "../data/address.js";
 import { behind, card, field, fill, h, select, states } from "../parts/dom.js";
 import { moment, number, quantity, since, stateWord, words } from "../words/format.js";
 import { inPlace } from "../parts/place.js";
@@ -18,6 +19,8 @@ import { named, t } from "../words/words.js";
 
 /** The most ready rules of a kind. */
 const MAX_READY = 5;
+/** The channels that have a tile each; the others are behind one. */
+const TILES = ["ntfy", "telegram", "email"];
 
 /** @param {HTMLElement} main */
 export async function alerts(main) {
@@ -30,8 +33,8 @@ export async function alerts(main) {
   const show = async () => {
     const known = await home();
     const [all, sent] = await Promise.all([allAlerts(), allChannels()]);
-    state("alerts", () => [h("h1", null, t("alerts")), card(t("rules"), rules), card(t("readyRules"), ready), card(t("channels"), channels)]);
-    if (!rules.contains(document.activeElement) || document.activeElement?.tagName === "BUTTON") fill(rules, ...ruleList(known, all.data, sent.data, show));
+    state("alerts", () => [h("h1", { class: "hidden" }, t("alerts")), card(t("channels"), channels), card(t("rules"), rules), card(t("readyRules"), ready)]);
+    if (!rules.contains(document.activeElement) || document.activeElement?.tagName === "BUTTON") fill(rules, ...ruleList(known, all.data, show));
     fill(ready, ...readyRules(known, all.data, show));
     if (!channels.querySelector("form")?.contains(document.activeElement)) fill(channels, ...channelList(sent.data, show));
   };
@@ -100,16 +103,12 @@ function told(known, rule, value = "") {
 /**
  * @param {Home} known
  * @param {Rule[]} rules
- * @param {Channel[]} channels
  * @param {() => Promise<unknown>} show
  */
-function ruleList(known, rules, channels, show) {
+function ruleList(known, rules, show) {
   if (!rules.length) return [h("p", null, t("noRules"))];
   const sorted = [...rules].sort((a, b) => b.firing - a.firing || b.pending - a.pending || a.name.localeCompare(b.name));
-  return [
-    !channels.length && h("p", { class: "warn" }, t("noChannelYet")),
-    h("ul", { class: "rules" }, ...sorted.map((rule) => ruleEntry(known, rule, show))),
-  ];
+  return [h("ul", { class: "rules" }, ...sorted.map((rule) => ruleEntry(known, rule, show)))];
 }
 
 /**
@@ -176,19 +175,19 @@ function readyRules(known, rules, show) {
   const charge = (/** @type {Device} */ it) => battery(it) ?? 101;
   const sensors = known.devices.filter((it) => charge(it) <= 100 || it.metrics.temperature).sort((a, b) => charge(a) - charge(b)).slice(0, MAX_READY);
   for (const it of sensors.filter((it) => charge(it) <= 100)) offer(`battery-${it.device_id}`, t("readyBattery", { name: deviceName(it) }), t("batteryBelow", { limit: WEAK }), { device: it.device_id, metric: it.metrics.battery ? "battery" : "battery_percent", below: WEAK, clear: WEAK + 5 });
-  for (const it of sensors) offer(`silent-${it.device_id}`, t("readySilent", { name: deviceName(it) }), t("readySilentWhy"), { device: it.device_id, silent_for: "usual" });
+  // Devices of one kind are one rule.
+  const kinds = [...new Set(known.devices.flatMap(({ kind }) => kind ?? []))];
+  for (const kind of kinds) offer(`silent-kind-${kind}`, t("readySilent", { name: kind }), t("devicesOfKind", { kind }), { kind, silent_for: "usual" });
+  for (const it of sensors.filter(({ kind }) => !kind)) offer(`silent-${it.device_id}`, t("readySilent", { name: deviceName(it) }), t("readySilentWhy"), { device: it.device_id, silent_for: "usual" });
   const meter = inFront(known, known.devices.filter((it) => powerOf(it) !== null))[0];
   if (meter) offer(`peak-${meter.device_id}`, t("readyPeak", { name: deviceName(meter) }), t("readyPeakWhy"), { device: meter.device_id, demand_kw: "peak", period: "15m" });
   const open = offered.filter(({ id }) => !rules.some((it) => it.id === id));
   if (!open.length) return [h("p", null, t("noReady"))];
-  return [h("ul", { class: "rules" }, ...open.map((it) => {
+  return [h("ul", { class: "rules columns" }, ...open.map((it) => {
     const said = h("p", { role: "alert" });
     return h("li", null, h("strong", null, it.title), h("p", { class: "note" }, it.why), doing(t("tellMe"), async () => { await putRule(it.id, it.rule); await show(); }, said, t("labelled", { name: t("tellMe"), text: it.title })), said);
   }))];
 }
-
-/** What is being typed into the form of a channel. */
-let kind = "ntfy";
 
 /**
  * The name of a kind of channel: in the reader's language, where it is no maker's name.
@@ -213,17 +212,22 @@ function channelList(channels, show) {
       said,
     );
   };
-  const form = h("div");
-  const showForm = () => fill(form, channelForm(show, showForm));
-  showForm();
-  return [channels.length ? h("ul", { class: "rules" }, ...channels.map(entry)) : h("p", null, t("noChannels")), behind("channel", t("addChannel"), () => form)];
+  const kind = chosen("channel");
+  const tile = (/** @type {string} */ of, /** @type {string} */ title, /** @type {boolean} */ isChosen) => h("button", { type: "button", id: `channel-${of}`, "aria-pressed": String(isChosen), onclick: () => choose({ channel: isChosen ? "" : of }) }, title);
+  const others = Object.keys(CHANNELS).filter((of) => !TILES.includes(of));
+  return [
+    channels.length ? h("ul", { class: "rules" }, ...channels.map(entry)) : h("p", null, t("noChannels")),
+    h("div", { class: "kinds", role: "group", "aria-label": t("addChannel") }, ...TILES.map((of) => tile(of, titleOfKind(of), kind === of)), tile(others[0], t("others"), others.includes(kind))),
+    kind in CHANNELS && channelForm(kind, others, show),
+  ];
 }
 
 /**
+ * @param {string} kind
+ * @param {string[]} others the kinds without a tile
  * @param {() => Promise<unknown>} show
- * @param {() => void} again
  */
-function channelForm(show, again) {
+function channelForm(kind, others, show) {
   const said = h("p", { role: "alert" });
   const name = h("input", { type: "text", required: true, maxlength: 100, autocomplete: "off" });
   const quiet = h("input", { type: "text", placeholder: "22:00-07:00", autocomplete: "off" });
@@ -233,11 +237,12 @@ function channelForm(show, again) {
     const members = Object.fromEntries(secrets.filter(({ input }) => input.value.trim()).map(({ member, input }) => [member, input.value.trim()]));
     await guarded(() => putChannel(id, { kind, name: name.value.trim(), ...(quiet.value.trim() && { quiet_hours: quiet.value.trim() }), ...members }));
     /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
+    choose({ channel: "" });
     await show();
   };
   return h("form", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); inPlace(said, save); } },
     h("div", { class: "controls" },
-      select(t("by"), Object.keys(CHANNELS).map((it) => [it, titleOfKind(it)]), kind, (it) => { kind = it; again(); }),
+      others.includes(kind) && select(t("by"), others.map((of) => [of, titleOfKind(of)]), kind, (channel) => choose({ channel })),
       field(t("name"), name),
       ...secrets.map(({ member, input }) => field(named(`secret_${member}`, member), input)),
       field(t("quietHours"), quiet),

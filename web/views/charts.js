@@ -76,42 +76,40 @@ function zoomTo(from, to) {
 export async function charts(main, room) {
   let runs = 0;
   const bar = h("div");
-  const controls = h("div", { class: "controls" });
   const plots = h("div");
   const noted = h("div");
-  fill(main, h("h1", null, t("charts")), bar, h("section", { class: "card" }, controls), plots, h("section", { class: "card" }, noted));
+  fill(main, h("h1", { class: "hidden" }, t("charts")), bar, plots, h("section", { class: "card" }, noted));
   /** @param {Home} known */
   const devicesOf = (known) => known.devices.filter((it) => !room || it.room === room);
 
-  /**
-   * @param {Home} known
-   * @param {Ends} ends
-   */
-  function showControls(known, ends) {
+  /** Of which rooms and metrics. @param {Home} known */
+  function choicesOf(known) {
     const rooms = known.rooms.filter((it) => known.devices.some((device) => device.room === it.room_id));
     const metrics = metricsOf(devicesOf(known));
+    return [
+      zoomed() && h("button", { type: "button", id: "zoom-out", onclick: () => choose({ zoom: "" }) }, t("zoomOut")),
+      select(t("room"), [["", t("allRooms")], ...rooms.map((it) => /** @type {[string, string]} */ ([it.room_id, it.name || it.room_id]))], room, (value) => choose({}, value)),
+      select(t("metric"), [["", t("allMetrics")], ...[...metrics.keys()].map((it) => /** @type {[string, string]} */ ([it, words(it)]))], chosen("metric"), (metric) => choose({ metric })),
+    ];
+  }
+
+  /** Any range, by its ends. @param {Ends} ends */
+  function otherRange(ends) {
     const input = (/** @type {"from" | "to"} */ end) => h("input", { type: "datetime-local", value: local(ends[end]) });
     const [from, to] = [input("from"), input("to")];
     const apply = () => {
       const [a, b] = [new Date(from.value).getTime(), new Date(to.value).getTime()];
       if (a < b) zoomTo(a, b);
     };
-    fill(
-      controls,
-      select(t("room"), [["", t("allRooms")], ...rooms.map((it) => /** @type {[string, string]} */ ([it.room_id, it.name || it.room_id]))], room, (value) => choose({}, value)),
-      select(t("metric"), [["", t("allMetrics")], ...[...metrics.keys()].map((it) => /** @type {[string, string]} */ ([it, words(it)]))], chosen("metric"), (metric) => choose({ metric })),
-      h("details", null, h("summary", null, t("otherRange")), field(t("from"), from), field(t("to"), to), h("button", { type: "button", onclick: apply }, t("show"))),
-      zoomed() && h("button", { type: "button", id: "zoom-out", onclick: () => choose({ zoom: "" }) }, t("zoomOut")),
-    );
+    return h("fieldset", { class: "controls" }, h("legend", null, t("otherRange")), field(t("from"), from), field(t("to"), to), h("button", { type: "button", onclick: apply }, t("show")));
   }
 
   async function show() {
     const known = await home();
     const shown = range("24h", SPANS);
-    dateBar(bar, shown, { spans: SPANS, usual: "24h", begins: beginning(known) });
     const ends = zoomed() ?? { from: shown.from.getTime(), to: shown.to.getTime(), title: titleOf(shown) };
+    dateBar(bar, shown, { spans: SPANS, usual: "24h", begins: beginning(known), title: ends.title, choices: choicesOf(known), menu: [otherRange(ends)] });
     const metrics = [...metricsOf(devicesOf(known))].filter(([name, it]) => (chosen("metric") ? name === chosen("metric") : it.kind !== "counter"));
-    if (!controls.contains(document.activeElement) || document.activeElement?.tagName === "BUTTON") showControls(known, ends);
     const places = metrics.map(([name]) => h("section", { class: "card", "data-metric": name }, h("h2", null, words(name)), h("p", { class: "note" }, t("notAskedYet"))));
     if (plots.childElementCount !== places.length || [...plots.children].some((it, n) => it.getAttribute("data-metric") !== places[n].dataset.metric)) fill(plots, ...places);
     // One after the other: a small server answers the first soonest by itself.
@@ -189,7 +187,8 @@ async function drawn(known, room, metric, from, to, like, isLast = false) {
   /** @type {import("../data/api.js").Series} */
   const answer = await get(query.path, params);
   const { data } = answer;
-  if (!isOne) return { lines: linesOf(known, data, metric), step, query, answer };
+  const isOutside = (/** @type {string | null} */ id) => known.rooms.find(({ room_id }) => room_id === id)?.outside === true;
+  if (!isOne) return { lines: linesOf(known, data, metric).map((line) => ({ ...line, isOutside: isOutside(line.room) })), step, query, answer };
   const points = data.filter((row) => row[metric]).map((row) => ({ time: seconds(row), coverage: row.coverage, ...row[metric] }));
   return { lines: [{ label: roomName(known, room), points }], step, query, answer };
 }

@@ -2,7 +2,7 @@
 // its arrival; and what Roomtide asks for by itself, which comes when it is chosen.
 
 import { choose, chosen } from "../data/address.js";
-import { Failure, address, patch, path, program, send, store } from "../data/api.js";
+import { Failure, address, hasToken, patch, path, program, send, store } from "../data/api.js";
 import { deviceName, forget, home, isOfSource } from "../data/home.js";
 import { SENDERS, isLocal, name, server, start } from "../data/senders.js";
 import { behind, buttons, card, field, fill, h } from "../parts/dom.js";
@@ -28,7 +28,7 @@ const typed = new Map();
 export async function connect(main) {
   const halves = h("div");
   const place = h("div");
-  fill(main, h("h1", null, t("connectDevice")), halves, place);
+  fill(main, h("h1", { class: "hidden" }, t("connectDevice")), halves, place);
   /** @type {string | null} */
   let shown = null;
   let show = async () => {};
@@ -63,17 +63,22 @@ function sends(place) {
       .filter((it) => it.latest && !isOfSource(it))
       .sort((a, b) => (a.latest?.timestamp ?? "").localeCompare(b.latest?.timestamp ?? ""))
       .at(-1);
-    if (!newest?.latest) return fill(arrived, h("p", { class: "big" }, t("waitingFirst")));
+    if (!newest?.latest) return fill(arrived, waiting(false, t("waitingFirst")));
     const at = new Date(newest.latest.timestamp).getTime();
     const isNew = at >= since - 60_000;
     const values = Object.entries(newest.latest.metrics).map(([name, { value }]) => `${words(name)} ${quantity(value, newest.metrics[name]?.unit)}`);
     const text = t("arrivedFrom", { device: deviceName(newest), values: values.join(", "), age: age(at), time: clock(at) });
-    fill(arrived, h("p", { class: "big" }, t(isNew ? "readingReceived" : "waitingNew")), h("p", null, isNew ? text : t("newestSoFar", { text })));
+    fill(arrived, waiting(isNew, t(isNew ? "readingReceived" : "waitingNew")), h("p", { class: "note" }, isNew ? text : t("newestSoFar", { text })));
     if (isNew && settled !== newest.device_id) {
       settled = newest.device_id;
       fill(settle, nameForm(newest));
     }
   };
+}
+
+/** A small line that turns green. @param {boolean} isThere @param {string} text */
+function waiting(isThere, text) {
+  return h("p", { class: isThere ? "less" : "note" }, h("span", { class: `dot round ${isThere ? "good" : ""}` }), " ", text);
 }
 
 /**
@@ -109,24 +114,26 @@ export function empty(arrived) {
     if (!ID.test(room.value) || (sender.device && !ID.test(device.value))) return;
     typed.set(sender.key, { device: device.value, room: room.value });
     const id = sender.device ? device.value : "";
-    const token = made.get(id) ?? TOKEN;
+    // Who has no token has read all the same: the server asks for none. In an address one is always wanted.
+    const isAsked = hasToken() || sender.key === "other";
+    const token = made.get(id) ?? (isAsked ? TOKEN : "");
     const lines = sender.lines(device.value, room.value, token);
-    fill(place, tokenPart(id, changed), isLocal && lines.includes(name) && elsewhere(t("addressIs", { name })), copyable(title(sender), lines), sender.key === "curl" && sendButton({ device_id: device.value, room: room.value, temperature: 21.5 }));
+    fill(place, isAsked && tokenPart(id, changed), isLocal && lines.includes(name) && elsewhere(t("addressIs", { name })), copyable(title(sender), lines), sender.key === "curl" && sendButton({ device_id: device.value, room: room.value, temperature: 21.5 }));
   };
   changed();
   return h(
     "div",
     null,
-    card(t("thisServer"),
-      h("p", null, ...rich(server === address.replace(/\/$/, "") ? "itsAddress" : "storedAt", { address: h("code", null, server) })),
-      arrived ?? h("p", null, ...rich("noDevicesYet", { wait: h("a", { href: "#connect" }, t("waitForFirst")), ask: h("a", { href: "#connect?half=asks" }, t("roomtideAsks")) })),
-      isLocal && elsewhere(t("onlyThisMachine")),
-    ),
-    buttons(t("sender"), SENDERS.map((it) => [it.key, title(it)]), sender.key, (key) => choose({ sender: key })),
+    h("div", { class: "kinds", role: "group", "aria-label": t("sender") }, ...SENDERS.map((it) => h("button", { type: "button", id: `sender-${it.key}`, "aria-pressed": String(it === sender), onclick: () => choose({ sender: it.key }) }, title(it)))),
     card(title(sender),
       h("p", null, named(`sender_${sender.key}`, "")),
       h("div", { class: "controls" }, sender.device && field(t("deviceIdField"), device), sender.device && field(t("room"), room)),
       place,
+      arrived ?? h("p", null, ...rich("noDevicesYet", { wait: h("a", { href: "#connect" }, t("waitForFirst")), ask: h("a", { href: "#connect?half=asks" }, t("roomtideAsks")) })),
+    ),
+    card(t("thisServer"),
+      h("p", null, ...rich(server === address.replace(/\/$/, "") ? "itsAddress" : "storedAt", { address: h("code", null, server) })),
+      isLocal && elsewhere(t("onlyThisMachine")),
     ),
   );
 }

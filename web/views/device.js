@@ -4,7 +4,7 @@ import { addressOf, choose, chosen } from "../data/address.js";
 import { get, list, patch, path, saveCsv } from "../data/api.js";
 import { marksOf } from "../data/annotations.js";
 import { ends } from "../data/consumption.js";
-import { WEAK, battery, deviceName, forget, hasEnergy, home, inFront, isSilent, isWeak, lastDay, roomName, silence } from "../data/home.js";
+import { WEAK, battery, deviceName, forget, hasEnergy, home, inFront, isSilent, isWeak, lastDay, metricsOf, roomName, silence } from "../data/home.js";
 import { range } from "../data/range.js";
 import { isShared } from "../data/shared.js";
 import { lineChart } from "../parts/chart.js";
@@ -13,6 +13,7 @@ import { buttons, card, field, fill, h, select, states, table } from "../parts/d
 import { age, kwh, midnight, moment, number, quantity, shownUnit, stateWord, words } from "../words/format.js";
 import { isLacking } from "../data/lacking.js";
 import { lackNote } from "../parts/lack.js";
+import { linkTo } from "../parts/link.js";
 import { showEvents } from "../parts/odd.js";
 import { again, inPlace } from "../parts/place.js";
 import { guarded } from "../parts/token.js";
@@ -24,6 +25,8 @@ import { named, rich, t } from "../words/words.js";
 
 /** @type {import("../data/range.js").Span[]} */
 const SPANS = ["24h", "day", "week", "month", "year"];
+/** The most values of a device in the list of all. */
+const MAX_VALUES = 4;
 /** The length of a row by span, with its seconds. @type {Record<string, [string, number]>} */
 const ROWS = { "24h": ["15m", 900], day: ["15m", 900], week: ["1h", 3600], month: ["1h", 3600], year: ["1d", 86_400] };
 
@@ -35,18 +38,12 @@ export async function device(main, id) {
   return id ? one(main, id) : all(main);
 }
 
-/** @param {Device} device */
-export function linkTo(device) {
-  if (isShared()) return h("span", null, deviceName(device));
-  return h("a", { href: `#device/${encodeURIComponent(device.device_id)}` }, deviceName(device));
-}
-
 /** @param {HTMLElement} main */
 function all(main) {
   const place = h("div");
-  const search = h("input", { type: "search", id: "search", autocomplete: "off", value: chosen("q"), onchange: () => choose({ q: search.value.trim() }) });
+  const search = h("input", { type: "search", id: "search", autocomplete: "off", "aria-label": t("search"), placeholder: t("search"), value: chosen("q"), onchange: () => choose({ q: search.value.trim() }) });
   const choice = h("div");
-  fill(main, h("h1", null, t("devices")), h("section", { class: "card list" }, h("div", { class: "controls" }, field(t("search"), search)), choice, place));
+  fill(main, h("h1", { class: "hidden" }, t("devices")), h("section", { class: "card list" }, h("div", { class: "controls" }, choice, search), place));
   return async () => {
     const known = await home();
     const { failure } = await lastDay();
@@ -57,16 +54,26 @@ function all(main) {
     const weak = known.devices.filter(isWeak);
     const found = (only === "silent" ? silent : only ? weak : known.devices).filter((it) => [it.device_id, it.name, roomName(known, it.room), it.kind, ...it.tags].some((text) => text?.toLowerCase().includes(sought)));
     const charge = (/** @type {Device} */ it) => { const left = battery(it); return left === null ? "" : h("span", { class: isWeak(it) ? "warn" : "" }, `${number(left)} %`); };
-    const rows = found.map((it) => [
-      linkTo(it),
-      silent.includes(it) ? h("span", { class: "warn" }, t("silentMark", { since: silence(it) })) : age(it.latest?.timestamp ?? 0),
-      roomName(known, it.room),
-      Object.keys(it.metrics).map(words).join(", "),
-      charge(it),
-    ]);
+    /** @type {{title: string, isWanted: boolean, cell: (it: Device) => Node | string}[]} a column without a value is left out */
+    const columns = [
+      { title: t("device"), isWanted: true, cell: (it) => h("div", null, linkTo(it), silent.includes(it) && h("div", { class: "warn" }, t("silentMark", { since: silence(it) }))) },
+      { title: t("room"), isWanted: true, cell: (it) => roomName(known, it.room) },
+      { title: t("newestValues"), isWanted: true, cell: valuesOf },
+      { title: t("metric_battery"), isWanted: found.some((it) => battery(it) !== null), cell: charge },
+    ];
+    const wanted = columns.filter(({ isWanted }) => isWanted);
+    const rows = found.map((it) => wanted.map(({ cell }) => cell(it)));
     fill(choice, buttons(t("show"), [["", t("allCount", { n: known.devices.length })], ["silent", t("silentCount", { n: silent.length })], ["weak", t("weakCount", { n: weak.length })]], only, (only) => choose({ only })));
-    fill(place, table(only === "weak" ? t("batteryBelow", { limit: WEAK }) : t(only ? "silentDevices" : "allDevices"), [t("device"), t("newestReading"), t("room"), t("metrics"), t("metric_battery")], rows), failure && h("p", { class: "note" }, t("usualUnknown", { why: failure })));
+    fill(place, table(only === "weak" ? t("batteryBelow", { limit: WEAK }) : t(only ? "silentDevices" : "allDevices"), wanted.map(({ title }) => title), rows), failure && h("p", { class: "note" }, t("usualUnknown", { why: failure })));
   };
+}
+
+/** The newest values of a device, but its battery's. @param {Device} device */
+function valuesOf(device) {
+  const { metrics, latest } = device;
+  const names = [...metricsOf([device]).keys()].filter((name) => latest?.metrics[name] && !/^battery/.test(name));
+  const texts = names.map((name) => { const { value } = latest?.metrics[name] ?? { value: 0 }; return `${words(name)} ${stateWord(name, value) || quantity(value, metrics[name].unit)}`; });
+  return texts.slice(0, MAX_VALUES).join(" · ") + (texts.length > MAX_VALUES ? t("andMore", { n: texts.length - MAX_VALUES }) : "");
 }
 
 /**

@@ -2,17 +2,18 @@
 // verdicts only.
 
 import { addressOf, choose, chosen } from "../data/address.js";
-import { get, path } from "../data/api.js";
-import { BARS, barsOf, byRoom, ends, energyOf, partsOf, usualOf } from "../data/consumption.js";
+import { get } from "../data/api.js";
+import { BARS, barsOf, byRoom, ends, energyOf, partsOf, rowsIn, totalOf, totalUntil, usualOf } from "../data/consumption.js";
 import { costOf, costOfDays, forgetTariffs, shownSum, sumOf, tariffs } from "../data/costs.js";
 import { beginning, hasEnergy, home, measuredUntil } from "../data/home.js";
 import { memory } from "../data/memory.js";
-import { dayOf, range } from "../data/range.js";
+import { dayOf, previous, range } from "../data/range.js";
 import { isShared } from "../data/shared.js";
 import { barChart } from "../parts/chart.js";
 import { dateBar, titleOf, versusOf } from "../parts/datebar.js";
 import { buttons, card, fill, h, states } from "../parts/dom.js";
-import { clock, day, duration, isolated, kwh, midnight, moment, monthStart, percent, watts, written, zone } from "../words/format.js";
+import { compared, large } from "../parts/figures.js";
+import { clock, day, duration, isolated, kwh, midnight, moment, monthStart, percent, watts, written } from "../words/format.js";
 import { isLacking } from "../data/lacking.js";
 import { absent, lackNote } from "../parts/lack.js";
 import { showEvents } from "../parts/odd.js";
@@ -26,11 +27,13 @@ import { named, rich, t } from "../words/words.js";
 /** @typedef {import("../data/costs.js").Sum} Sum */
 /** @typedef {import("../data/range.js").Range} Range */
 /** @typedef {import("../data/home.js").Home} Home */
+/** @typedef {Part & {key: string, title: string, colour: number | null, isLit: boolean}} Share a part as it is drawn; the rest has no colour of a device */
 
 /** @type {import("../data/range.js").Span[]} */
 const SPANS = ["day", "week", "month", "year"];
 /** How long the answer about a range that is not a day is used, in milliseconds: it changes slowly. */
 const LONG_AGE = 300_000;
+const DAY = 86_400_000;
 /** After so many milliseconds without a reading it is said until when there are some. */
 const LATE = 900_000;
 /** The colours of parts. */
@@ -42,7 +45,6 @@ const SECONDS = { "1h": 3600, "1d": 86_400, "1mo": 2_592_000 };
 export async function energy(main) {
   const bar = h("div");
   const figures = h("div", { class: "tiles" });
-  const total = h("div");
   const went = h("div");
   const chart = h("div");
   const peak = h("div");
@@ -58,7 +60,7 @@ export async function energy(main) {
     if (!known.devices.some(hasEnergy)) {
       return state("none", () => [h("h1", null, t("energy")), card(t("noMeter"), h("p", null, ...rich("noMeterWhy", { connect: h("a", { href: "#connect" }, t("connectOne")) })))]);
     }
-    state("meters", () => [h("h1", null, t("energy")), bar, figures, roles, total, card(t("whereItWent"), went), card(t("use"), chart), !isShared() && card(t("whatItCost"), bills), h("div", { class: "two" }, h("section", { class: "card" }, peakTitle, peak), card(t("whatWasOdd"), notable))]);
+    state("meters", () => [h("h1", { class: "hidden" }, t("energy")), bar, figures, roles, h("div", { class: "two wide" }, card(t("use"), chart), card(t("whereItWent"), went)), !isShared() && card(t("whatItCost"), bills), h("div", { class: "two" }, h("section", { class: "card" }, peakTitle, peak), card(t("whatWasOdd"), notable))]);
     const shown = range("day", SPANS);
     dateBar(bar, shown, { spans: SPANS, usual: "day", begins: beginning(known) });
     fill(peakTitle, t(shown.span === "day" ? "highestHalfHour" : "highestTitle"));
@@ -72,9 +74,8 @@ export async function energy(main) {
     const money = () => cost().catch(() => null);
     const parts = () => recent(`parts ${key}`, age, () => partsOf(known, shown));
     await Promise.all([
-      inPlace(figures, () => figuresOf(figures, recent, measuredUntil(known))),
-      inPlace(total, async () => showTotal(total, shown, await ofRange(), await otherOf(shown, recent), measuredUntil(known), sumOf(await money()))),
-      inPlace(chart, () => showBars(chart, known, shown, ofRange, parts, recent, money)),
+      inPlace(figures, () => showFigures(figures, shown, { ofRange, recent, money, until: measuredUntil(known) })),
+      inPlace(chart, () => showBars(chart, known, shown, { ofRange, parts, recent, money })),
       !isShared() && inPlace(bills, async () => (await import("./cost.js")).showCost(bills, { known, shown, recent, all: await tariffs(), cost: await cost(), forget })),
       inPlace(went, async () => {
         const found = await parts();
@@ -96,45 +97,85 @@ export async function energy(main) {
 /** @typedef {ReturnType<typeof memory>} Memory */
 
 /**
- * The rows of the range that is compared; null if none is.
+ * The rows of another range, such as the one that is compared.
  * @param {Range} shown
+ * @param {import("../data/range.js").Other} other
  * @param {Memory} recent
- * @returns {Promise<Energy | null>}
+ * @returns {Promise<Energy>}
  */
-async function otherOf({ span, other, versus, from }, recent) {
-  if (!other) return null;
-  return recent(`other ${span} ${versus} ${from.getTime()}`, 3_600_000, () => get("energy", { ...ends(other.from, other.to), every: BARS[span].asked }));
+async function rowsOf({ span }, { from, to }, recent) {
+  return recent(`other ${span} ${from.getTime()}`, 3_600_000, () => get("energy", { ...ends(from, to), every: BARS[span].asked }));
 }
 
 /**
- * Today, yesterday with its peak, and this month against the same days of the last one.
- * @param {Element} figures
- * @param {Memory} recent
- * @param {Date} until what today is known until
+ * @param {string} title
+ * @param {string} where the address that the title leads to; empty for what is shown
+ * @param {number | null} value
+ * @param {Energy} answer
+ * @param {(Node | string)[] | null} text
+ * @param {Sum | null} cost
  */
-async function figuresOf(figures, recent, until) {
-  const now = new Date();
-  const dayAgo = new Date(midnight(-1).getTime() + (until.getTime() - midnight(0).getTime()));
-  const than = now.getTime() - until.getTime() > LATE ? t("yesterdayUntil", { time: clock(until) }) : t("yesterdayUpToNow");
-  const ask = (/** @type {Date} */ from, /** @type {Date} */ to, every = "") => get("energy", { from: from.toISOString(), to: to.toISOString(), tz: zone, ...(every && { every }) });
-  /** @type {Energy[]} */
-  const [today, before, yesterday, days] = await Promise.all([
-    ask(midnight(0), now),
-    ask(midnight(-1), dayAgo),
-    recent("yesterday", LONG_AGE, () => ask(midnight(-1), midnight(0), "1h")),
-    recent("two months", LONG_AGE, () => ask(monthStart(-1), now, "1d")),
-  ]);
-  const cost = await recent("cost of days", LONG_AGE, costOfDays).catch(() => null);
-  const figure = (/** @type {string} */ title, /** @type {Record<string, string>} */ where, /** @type {number | null} */ value, /** @type {Energy} */ it, /** @type {string | null} */ text, /** @type {Sum | null} */ sum) =>
-    h("section", { class: "card tile" }, h("h2", null, h("a", { href: addressOf("energy", "", { d: "", span: "", ...where }) }, title)), h("p", { class: "big" }, value === null ? absent(isLacking(it), t("none")) : kwh(value)), sum && h("p", { class: "money" }, shownSum(sum)), it.total_kwh_sold !== undefined && h("p", null, t("sold", { value: kwh(it.total_kwh_sold) })), lackNote(it), text && h("p", { class: "note" }, text), incompleteNote(sum));
-  const top = best(yesterday.data);
-  const month = monthsOf(days);
-  fill(
-    figures,
-    figure(t("todaySoFar"), {}, today.total_kwh, today, isLacking(today, before) ? null : compared(today.total_kwh, before.total_kwh, than), sumOf(cost, midnight(0))),
-    figure(t("yesterday"), { d: dayOf(midnight(-1)) }, yesterday.total_kwh, yesterday, top && t("peakHour", { time: clock(top.timestamp), value: kwh(top.kwh) }), sumOf(cost, midnight(-1), midnight(0))),
-    figure(t("monthSoFar"), { span: "month" }, month.total, { ...days, total_kwh_sold: month.sold }, isLacking(days) ? null : month.text, sumOf(cost, monthStart(0))),
+function figure(title, where, value, answer, text, cost) {
+  const sold = answer.total_kwh_sold;
+  return h("section", { class: "card tile" },
+    h("h2", null, where ? h("a", { href: where }, title) : title),
+    value === null ? h("p", { class: "big" }, absent(isLacking(answer), t("none"))) : large(kwh(value)),
+    h("p", { class: "note" }, cost && h("span", { class: "money" }, shownSum(cost)), cost && text && " · ", ...(text ?? [])),
+    sold !== undefined && h("p", null, t("sold", { value: kwh(sold) })),
+    lackNote(answer),
+    incompleteNote(cost),
   );
+}
+
+/**
+ * The range that is shown, the one before it, this month, and what this month comes to.
+ * @param {Element} place
+ * @param {Range} shown
+ * @param {{ofRange: () => Promise<Energy>, recent: Memory, money: () => Promise<Cost | null>, until: Date}} ask `until` is what is known until
+ */
+async function showFigures(place, shown, { ofRange, recent, money, until }) {
+  const before = previous(shown);
+  /** @type {[Energy, Energy, Energy | null, Energy, Cost | null, Cost | null]} */
+  const [answer, past, other, days, cost, costs] = await Promise.all([
+    ofRange(),
+    rowsOf(shown, before.other, recent),
+    shown.other && rowsOf(shown, shown.other, recent),
+    recent("two months", LONG_AGE, () => get("energy", { ...ends(monthStart(-1), new Date()), every: "1d" })),
+    money(),
+    recent("cost of days", LONG_AGE, costOfDays).catch(() => null),
+  ]);
+  const month = monthsOf(days, costs);
+  const isThisMonth = shown.span === "month" && shown.isNow && !shown.other;
+  const ofMonth = isLacking(days) ? null : month.text;
+  const beside = isLacking(answer, other ?? past) ? null : besides(shown, answer, other ?? past, until);
+  const isToday = shown.span === "day" && shown.isNow;
+  const top = shown.span === "day" && best(barsOf(past.data.map((row) => ({ ...row })), "day"));
+  const where = (/** @type {Record<string, string>} */ changes) => addressOf("energy", "", changes);
+  fill(
+    place,
+    figure(isToday ? t("todaySoFar") : isThisMonth ? t("monthSoFar") : titleOf(shown), "", answer.total_kwh, answer, isThisMonth ? ofMonth : beside, sumOf(cost)),
+    (past.total_kwh !== null || isLacking(past)) && figure(isToday ? t("yesterday") : titleOf({ ...shown, ...before.other }), where({ d: shown.before }), past.total_kwh, past, top ? [t("peakHour", { time: clock(top.timestamp), value: kwh(top.kwh) })] : null, isToday ? sumOf(costs, midnight(-1), midnight(0)) : null),
+    !isThisMonth && figure(t("monthSoFar"), where({ span: "month", d: "" }), month.total, { ...days, total_kwh_sold: month.sold }, ofMonth, sumOf(costs, monthStart(0))),
+    month.forecast !== null && figure(t("monthForecast"), "", month.forecast, { data: [], total_kwh: null }, [t("perDay", { value: kwh(month.rate) })], month.cost),
+  );
+}
+
+/**
+ * The range beside the one that is compared, or the one before it: of one that is not over up to the same moment.
+ * @param {Range} shown
+ * @param {Energy} answer
+ * @param {Energy} past
+ * @param {Date} until
+ */
+function besides(shown, answer, past, until) {
+  const { other, versus } = shown.other ? /** @type {{other: import("../data/range.js").Other, versus: import("../data/range.js").Versus}} */ (shown) : previous(shown);
+  const than = versusOf({ ...shown, versus });
+  if (!shown.isNow) return past.total_kwh === null ? null : compared(answer.total_kwh, past.total_kwh, than);
+  const isLate = Date.now() - until.getTime() > LATE;
+  const upTo = shown.span !== "day" || versus !== "day" ? t("upToSameTime", { than }) : isLate ? t("yesterdayUntil", { time: clock(until) }) : t("yesterdayUpToNow");
+  const rows = past.data.map((row) => ({ ...row, timestamp: other.shift(new Date(row.timestamp)).toISOString() }));
+  const fair = totalUntil(rows, until, other.shift(other.to));
+  return fair === null ? null : compared(answer.total_kwh, fair, upTo);
 }
 
 /** The sentence to a dot behind money. @param {Sum | null} sum */
@@ -148,71 +189,51 @@ function best(rows) {
 }
 
 /**
- * This month, and its whole days against the same days of last month, as far back as that month was measured.
+ * This month, its whole days against the same days of last month, as far back as that month was measured, and what it
+ * comes to if its other days are like those.
  * @param {Energy} days of both months
+ * @param {Cost | null} costs
  */
-function monthsOf({ data }) {
-  const start = monthStart(0).getTime();
-  const own = data.filter((row) => new Date(row.timestamp).getTime() >= start);
-  const sum = (/** @type {typeof data} */ rows, /** @type {"kwh" | "kwh_sold"} */ of) => (rows.some((row) => row[of] !== null && row[of] !== undefined) ? rows.reduce((sum, row) => sum + (row[of] ?? 0), 0) : null);
-  const before = data.filter((row) => new Date(row.timestamp).getTime() < start);
-  const first = before.findIndex((row) => row.kwh !== null);
-  const total = sum(own, "kwh");
-  const sold = sum(own, "kwh_sold") ?? undefined;
-  if (first < 0) return { total, sold, text: t("lastMonthNone") };
-  // The first day was perhaps not measured as a whole, and today is not over.
+function monthsOf({ data }, costs) {
+  const own = rowsIn(data, monthStart(0), monthStart(1));
+  const before = rowsIn(data, monthStart(-1), monthStart(0));
+  const [total, sold] = [totalOf(own), totalOf(own, "kwh_sold") ?? undefined];
+  const begin = (/** @type {typeof data} */ rows) => rows.findIndex((row) => row.kwh !== null);
+  // The day on which a history begins was perhaps not measured as a whole, and today is not over.
+  const whole = own.slice(begin(before) < 0 ? begin(own) + 1 : 0, -1);
+  const mean = totalOf(whole);
+  const rate = mean === null ? null : mean / whole.length;
+  const left = (monthStart(1).getTime() - Date.now()) / DAY;
+  const forecast = rate === null || total === null ? null : total + rate * left;
+  const [paid, paidOfWhole] = [sumOf(costs, monthStart(0)), whole.length ? sumOf(costs, new Date(whole[0].timestamp), midnight(0)) : null];
+  const cost = paid && paidOfWhole && { ...paid, amount: paid.amount + (paidOfWhole.amount / whole.length) * left };
+  const first = begin(before);
+  const known = { total, sold, rate, forecast, cost };
+  if (first < 0) return { ...known, text: [t("lastMonthNone")] };
   const [from, until] = [first === 0 ? 0 : first + 1, Math.min(own.length - 1, before.length)];
-  if (until <= from) return { total, sold, text: t("lastMonthFrom", { time: day(before[first].timestamp) }) };
-  const [mine, other] = [sum(own.slice(from, until), "kwh"), sum(before.slice(from, until), "kwh")];
-  const days = from + 1 === until ? String(until) : `${from + 1}-${until}`;
-  return { total, sold, text: compared(mine, other, t("lastMonthDays", { days, own: kwh(mine) })) };
+  if (until <= from) return { ...known, text: [t("lastMonthFrom", { time: day(before[first].timestamp) })] };
+  const [mine, other] = [totalOf(own.slice(from, until)), totalOf(before.slice(from, until))];
+  const written = from + 1 === until ? String(until) : `${from + 1}-${until}`;
+  return { ...known, text: compared(mine, other, t("lastMonthDays", { days: written, own: kwh(mine) })) };
 }
 
 /**
- * @param {number | null} value
- * @param {number | null} other
- * @param {string} than
+ * The parts of a range by device or by room, each with its colour, which it keeps whatever it used.
+ * @param {Home} known
+ * @param {Part[]} all
+ * @returns {Share[]}
  */
-function compared(value, other, than) {
-  if (value === null || other === null) return t("labelled", { name: than, text: kwh(other) });
-  const change = other > 0 ? Math.round(((value - other) / other) * 100) : 0;
-  const values = { share: percent(Math.abs(change) / 100), than, other: kwh(other) };
-  return change > 0 ? t("moreThan", values) : change < 0 ? t("lessThan", values) : t("sameAs", values);
-}
-
-/**
- * The sum of the range in a sentence.
- * @param {Element} place
- * @param {Range} shown
- * @param {Energy} answer
- * @param {Energy | null} other
- * @param {Date} until what is known until
- * @param {Sum | null} cost
- */
-function showTotal(place, shown, answer, other, until, cost) {
-  const sum = answer.total_kwh === null ? absent(isLacking(answer), t("none")) : kwh(answer.total_kwh);
-  const fair = other && (shown.isNow ? upTo(until, shown, other) : other.total_kwh);
-  const than = shown.isNow ? t("upToSameTime", { than: versusOf(shown) }) : versusOf(shown);
-  fill(
-    place,
-    h("p", { class: "summary" }, ...rich("labelled", { name: h("strong", null, titleOf(shown)), text: h("strong", { class: "sum" }, sum) }), cost && ` · ${shownSum(cost)}`, other && !isLacking(answer, other) && ` · ${compared(answer.total_kwh, fair, than)}`),
-    incompleteNote(cost),
-    lackNote(answer, other),
-  );
-}
-
-/**
- * What the compared range had up to the same moment; of a row that is not over then its share.
- * @param {Date} until
- * @param {Range} shown
- * @param {Energy} answer
- */
-function upTo(until, { other }, answer) {
-  if (!other) return null;
-  const rows = answer.data.filter((row) => row.kwh !== null);
-  const at = (/** @type {Date | string} */ time) => other.shift(new Date(time)).getTime();
-  const shares = rows.map((row, n) => Math.min(1, (until.getTime() - at(row.timestamp)) / (at(rows[n + 1]?.timestamp ?? other.to) - at(row.timestamp))));
-  return shares[0] > 0 ? rows.reduce((sum, row, n) => sum + (row.kwh ?? 0) * Math.max(0, shares[n]), 0) : null;
+function sharesOf(known, all) {
+  const isByRoom = chosen("by") === "room";
+  const ids = [...new Set(known.devices.filter(hasEnergy).map((device) => (isByRoom ? `room ${device.room ?? ""}` : device.device_id)))];
+  // The first colours go to those that are drawn.
+  const meters = new Set(known.devices.map(({ behind }) => behind));
+  const ordered = [...ids.filter((id) => !meters.has(id)), ...ids.filter((id) => meters.has(id))];
+  return (isByRoom ? byRoom(known, all) : all).map((part) => {
+    const key = part.id || "rest";
+    const colour = part.id ? Math.max(0, ordered.indexOf(part.id)) % COLOURS : null;
+    return { ...part, key, title: part.id ? part.name : t("notOnPlug"), colour, isLit: chosen("part") === key };
+  });
 }
 
 /**
@@ -224,35 +245,27 @@ function upTo(until, { other }, answer) {
  * @param {(id: string) => number | null} usual
  */
 function showParts(place, known, shown, { parts: all, total, answer }, usual) {
-  const isByRoom = chosen("by") === "room";
-  const withUsual = all.map((part) => ({ ...part, usual: part.id ? usual(part.id) : null }));
-  const parts = isByRoom ? byRoom(known, withUsual) : withUsual;
-  const lit = chosen("part");
+  const parts = sharesOf(known, all.map((part) => ({ ...part, usual: part.id ? usual(part.id) : null })));
   if (!parts.length) return fill(place, h("p", null, absent(isLacking(answer), t("noParts"))), lackNote(answer));
+  if (all.length === 1 && all[0].id) return fill(place, h("p", null, t("onePart")), h("p", null, h("a", { href: "#connect" }, t("connectOne"))), lackNote(answer));
   const sum = Math.max(total ?? 0, parts.reduce((sum, { kwh }) => sum + Math.max(0, kwh), 0)) || 1;
-  const key = (/** @type {Part} */ it) => it.id || "rest";
-  const name = (/** @type {Part} */ it) => it.id ? it.name : t("notOnPlug");
-  const touch = (/** @type {Part} */ it) => choose({ part: lit === key(it) ? "" : key(it) });
-  // A device keeps its colour, whatever it used.
-  const ids = [...new Set(known.devices.filter(hasEnergy).map((it) => (isByRoom ? `room ${it.room ?? ""}` : it.device_id)))];
-  const colour = (/** @type {Part} */ it) => (it.id ? `part p${Math.max(0, ids.indexOf(it.id)) % COLOURS}` : "part rest");
-  const strip = h("div", { class: "strip", "aria-hidden": "true" }, ...parts.map((it) => h("span", { class: colour(it), onclick: () => touch(it) })));
-  [...strip.children].forEach((it, n) => { /** @type {HTMLElement} */ (it).style.flexGrow = String(Math.max(0, parts[n].kwh) / sum); });
-  const row = (/** @type {Part} */ it) => h("li", null,
-    h("button", { type: "button", class: "line", id: `part-${key(it)}`, "aria-pressed": String(lit === key(it)), onclick: () => touch(it) },
-      h("span", { class: `dot ${colour(it)}` }),
-      h("span", { class: "what" }, isolated(name(it))),
-      h("span", { class: "much" }, kwh(it.kwh)),
-      h("span", { class: "share" }, percent(it.kwh / sum)),
-      h("span", { class: "note" }, shown.isNow || it.usual === null ? "" : difference(it.kwh, it.usual, shown)),
+  const touch = (/** @type {Share} */ { key, isLit }) => choose({ part: isLit ? "" : key });
+  const look = (/** @type {Share} */ { colour }) => `part ${colour === null ? "rest" : `p${colour}`}`;
+  const strip = h("div", { class: "strip", "aria-hidden": "true" }, ...parts.map((part) => h("span", { class: look(part), onclick: () => touch(part) })));
+  [...strip.children].forEach((child, n) => { /** @type {HTMLElement} */ (child).style.flexGrow = String(Math.max(0, parts[n].kwh) / sum); });
+  const row = (/** @type {Share} */ part) => h("li", null,
+    h("button", { type: "button", id: `part-${part.key}`, "aria-pressed": String(part.isLit), onclick: () => touch(part) },
+      h("span", { class: `dot ${look(part)}` }),
+      h("span", { class: "what" }, isolated(part.title)),
+      h("span", { class: "much" }, kwh(part.kwh)),
+      h("span", { class: "share" }, percent(part.kwh / sum)),
+      h("span", { class: "note" }, shown.isNow || part.usual === null ? "" : difference(part.kwh, part.usual, shown)),
     ));
-  const only = all.length === 1 && all[0].id && !isByRoom;
   fill(
     place,
-    buttons(t("by"), [["", t("byDevice")], ["room", t("byRoom")]], isByRoom ? "room" : "", (by) => choose({ by, part: "" })),
+    buttons(t("by"), [["", t("byDevice")], ["room", t("byRoom")]], chosen("by") === "room" ? "room" : "", (by) => choose({ by, part: "" })),
     strip,
     h("ul", { class: "parts" }, ...parts.map(row)),
-    only && h("p", { class: "note" }, t("onePart")),
     lackNote(answer),
   );
 }
@@ -270,37 +283,33 @@ function difference(value, usual, { span, from }) {
 }
 
 /**
+ * Bars of parts on one another, in the colours of where it went; a part that is touched is lit and stands at their foot.
  * @param {Element} place
  * @param {Home} known
  * @param {Range} shown
- * @param {() => Promise<Energy>} ofRange
- * @param {() => Promise<{parts: Part[]}>} partsOf
- * @param {Memory} recent
- * @param {() => Promise<Cost | null>} costOfRange
+ * @param {{ofRange: () => Promise<Energy>, parts: () => Promise<{parts: Part[]}>, recent: Memory, money: () => Promise<Cost | null>}} ask
  */
-async function showBars(place, known, shown, ofRange, partsOf, recent, costOfRange) {
+async function showBars(place, known, shown, { ofRange, parts, recent, money }) {
   const { span } = shown;
-  const [answer, other, cost] = await Promise.all([ofRange(), otherOf(shown, recent), costOfRange()]);
-  const lit = chosen("part");
-  const parts = lit ? (await partsOf()).parts : [];
-  const part = lit === "rest" ? parts.find(({ id }) => !id) : [...parts, ...byRoom(known, parts)].find(({ id }) => id === lit);
-  const ofPart = part ? await litOf(part, parts, shown, recent) : new Map();
+  const [answer, other, cost, found] = await Promise.all([ofRange(), shown.other && rowsOf(shown, shown.other, recent), money(), parts()]);
+  const all = sharesOf(known, found.parts);
+  const shares = all.length > 1 && all.some(({ bars }) => bars.size) ? [...all.filter(({ isLit }) => isLit), ...all.filter(({ isLit }) => !isLit)] : [];
   const compared = new Map(other && shown.other ? barsOf(other.data.map((row) => ({ ...row, timestamp: shown.other?.shift(new Date(row.timestamp)).toISOString() ?? "" })), span).map((it) => [it.time, it.kwh]) : []);
   const bars = barsOf(answer.data, span);
   const rows = bars.map((row) => {
-    const mine = ofPart.get(row.time) ?? 0;
     const paid = sumOf(cost, row.time * 1000, row.time * 1000 + 1);
+    const measured = shares.reduce((sum, { bars }) => sum + (bars.get(row.time) ?? 0), 0);
     return {
       time: row.time,
       value: row.kwh,
       below: row.kwh_sold,
       money: paid ? shownSum(paid) : undefined,
       other: compared.get(row.time),
-      lit: !part ? undefined : part.id ? mine : Math.max(0, (row.kwh ?? 0) - mine),
+      parts: shares.map(({ id, bars }) => (id ? bars.get(row.time) ?? 0 : Math.max(0, (row.kwh ?? 0) - measured))),
       note: [...row.flags.map((it) => named(`event_${it}`, it)), row.estimated && t("estimated"), row.partial && t("notOver")].filter(Boolean).join(", "),
     };
   });
-  for (const [time, value] of compared) if (!bars.some((it) => it.time === time)) rows.push({ time, value: null, below: undefined, money: undefined, other: value, lit: undefined, note: "" });
+  for (const [time, value] of compared) if (!bars.some((it) => it.time === time)) rows.push({ time, value: null, below: undefined, money: undefined, other: value, parts: [], note: "" });
   rows.sort((a, b) => a.time - b.time);
   const marked = bars.filter((row) => row.flags.length || row.estimated).length;
   /** @type {Record<string, import("../words/words.js").Key>} */
@@ -312,34 +321,11 @@ async function showBars(place, known, shown, ofRange, partsOf, recent, costOfRan
     place,
     barChart({
       title: t(titles[span]), when: titleOf(shown), unit: "kWh", bars: rows, lacks: isLacking(answer), step: SECONDS[BARS[span].bar],
-      range: [shown.from.getTime() / 1000, shown.to.getTime() / 1000], versus: shown.versus && versusOf(shown), lit: part ? part.name || t("notOnPlug") : "", select: select || undefined,
+      range: [shown.from.getTime() / 1000, shown.to.getTime() / 1000], versus: shown.versus && versusOf(shown), parts: shares.map(({ title, colour, isLit }) => ({ label: title, colour, isPale: shares[0].isLit && !isLit })), select: select || undefined,
     }),
     lackNote(answer),
     marked > 0 && h("p", { class: "note" }, t("flagged", { n: marked })),
   );
-}
-
-/**
- * What a part used in each bar; of what is on no plug, what the plugs used.
- * @param {Part} part
- * @param {Part[]} parts
- * @param {Range} shown
- * @param {Memory} recent
- * @returns {Promise<Map<number, number>>}
- */
-async function litOf(part, parts, { span, from, to }, recent) {
-  const ids = part.id ? part.devices : parts.flatMap(({ devices }) => devices);
-  const only = ids.length === 1 && !isShared() ? path("devices", ids[0], "energy") : "energy";
-  /** @type {Energy} */
-  const { data } = await recent(`lit ${only} ${span} ${from.getTime()}`, 60_000, () => get(only, { ...ends(from, to), every: BARS[span].bar, ...(only === "energy" ? { devices: 1 } : {}) }));
-  /** @type {Map<number, number>} */
-  const sums = new Map();
-  for (const row of data) {
-    if (row.device_id && !ids.includes(row.device_id)) continue;
-    const time = new Date(row.timestamp).getTime() / 1000;
-    sums.set(time, (sums.get(time) ?? 0) + (row.kwh ?? 0));
-  }
-  return sums;
 }
 
 /**
@@ -352,14 +338,14 @@ function showPeak(place, shown, answer) {
   const top = best(data);
   if (!top || top.kwh === null) return fill(place, h("p", null, absent(isLacking(answer), t("noEnergy"))), lackNote(answer));
   if (shown.span !== "day") {
-    return fill(place, h("p", { class: "big" }, kwh(top.kwh)), h("p", null, shown.span === "year" ? t("highestMonth", { time: titleOf({ ...shown, span: "month", from: new Date(top.timestamp) }) }) : t("highestDay", { time: day(top.timestamp) })), h("p", { class: "note" }, t("chooseDay")), lackNote(answer));
+    return fill(place, large(kwh(top.kwh)), h("p", null, shown.span === "year" ? t("highestMonth", { time: titleOf({ ...shown, span: "month", from: new Date(top.timestamp) }) }) : t("highestDay", { time: day(top.timestamp) })), h("p", { class: "note" }, t("chooseDay")), lackNote(answer));
   }
   // The newest half hours may not be measured as a whole yet.
   const halves = data.filter((row) => row.kwh !== null && !row.partial && Date.now() - new Date(row.timestamp).getTime() > 5_400_000);
   const low = halves.reduce((low, row) => ((row.kwh ?? 0) < (low.kwh ?? 0) ? row : low), halves[0]);
   fill(
     place,
-    h("p", { class: "big" }, watts(top.kwh * 2000)),
+    large(watts(top.kwh * 2000)),
     h("p", null, t("meanOfHalfHour", { time: moment(top.timestamp), value: kwh(top.kwh) })),
     low && h("p", null, t("lowestHalfHour", { power: watts((low.kwh ?? 0) * 2000), time: moment(low.timestamp) })),
     top.estimated && h("p", { class: "warn" }, t("estimatedWhy", { time: duration(900_000) })),

@@ -22,28 +22,23 @@ const SPANS = ["24h", "day", "month"];
 /** @param {HTMLElement} main */
 export async function heat(main) {
   const bar = h("div");
-  const controls = h("div", { class: "controls" });
   const rooms = h("div");
   const days = h("div");
-  fill(main, h("h1", null, t("heatMap")), bar, h("section", { class: "card" }, controls), card(t("roomsByHour"), rooms), card(t("daysByHour"), days));
+  fill(main, h("h1", { class: "hidden" }, t("heatMap")), bar, card(t("roomsByHour"), rooms), card(t("daysByHour"), days));
   return async () => {
     const known = await home();
     const metrics = [...metricsOf(known.devices)].filter(([, it]) => it.kind !== "counter");
-    if (!metrics.length) return fill(controls, h("p", null, t("noReadingsYet")));
+    if (!metrics.length) return fill(rooms, h("p", null, t("noReadingsYet")));
     const metric = metrics.some(([name]) => name === chosen("metric")) ? chosen("metric") : metrics[0][0];
     const having = known.rooms.filter((it) => known.devices.some((device) => device.room === it.room_id && device.metrics[metric]));
     const room = having.some((it) => it.room_id === chosen("room")) ? chosen("room") : (having[0]?.room_id ?? "");
     const unit = metrics.find(([name]) => name === metric)?.[1].unit ?? null;
     const shown = range("24h", SPANS);
-    dateBar(bar, shown, { spans: SPANS, usual: "24h", begins: beginning(known), compares: false });
-    if (!controls.contains(document.activeElement) || controls.dataset.shown !== location.hash) {
-      controls.dataset.shown = location.hash;
-      fill(
-        controls,
-        select(t("metric"), metrics.map(([name]) => [name, words(name)]), metric, (value) => choose({ metric: value })),
-        select(t("roomOfMonth"), having.map((it) => [it.room_id, it.name || it.room_id]), room, (value) => choose({ room: value })),
-      );
-    }
+    const choices = [
+      select(t("metric"), metrics.map(([name]) => [name, words(name)]), metric, (value) => choose({ metric: value })),
+      select(t("roomOfMonth"), having.map((it) => [it.room_id, it.name || it.room_id]), room, (value) => choose({ room: value })),
+    ];
+    dateBar(bar, shown, { spans: SPANS, usual: "24h", begins: beginning(known), compares: false, choices });
     const end = Math.min(shown.to.getTime(), Date.now());
     await Promise.all([
       inPlace(rooms, async () => {
@@ -53,7 +48,8 @@ export async function heat(main) {
         const to = shown.span === "day" ? Math.min(shown.to.getTime(), Date.now()) : end;
         const answer = await get("series", { metric, every: "1h", fn: "mean", ...rowsBy(known.devices, metric), tz: zone, from: from.toISOString(), to: new Date(to).toISOString() });
         const hours = Array.from({ length: 24 }, (_, n) => new Date(from.getTime() + n * HOUR)).map((it) => ({ key: String(it.getTime()), name: String(it.getHours()), isMajor: it.getHours() % 6 === 0 }));
-        const lines = linesOf(known, answer.data, metric).map(({ room, label, points }) => ({ name: label, group: known.rooms.find((it) => it.room_id === room)?.outside === true ? t("outside") : "", cells: new Map(points.map(({ time, mean }) => [String(time * 1000), mean])) }));
+        const all = linesOf(known, answer.data, metric).map(({ room, label, points }) => ({ name: label, group: known.rooms.find((it) => it.room_id === room)?.outside === true ? t("outside") : "", cells: new Map(points.map(({ time, mean }) => [String(time * 1000), mean])) }));
+        const lines = [...all.filter(({ group }) => !group), ...all.filter(({ group }) => group)];
         fill(rooms, shadeTable({ title: t("ofEachRoom", { metric: words(metric) }), corner: t("hour"), unit, columns: hours, lines, lacks: isLacking(answer), when: (line, { key }) => `${line.name}, ${moment(Number(key))}` }), lackNote(answer));
       }),
       inPlace(days, async () => {

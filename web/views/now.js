@@ -1,25 +1,26 @@
-// The view of this moment: what needs attention and since when, power, and each room. Draws no history but lines of the
+// The view of this moment: figures, what needs attention and since when, and each room. Draws no history but lines of the
 // last day and the power of the last hour.
 
 import { alertsOrNone } from "../data/rules.js";
 import { addressOf, choose, chosen } from "../data/address.js";
 import { patch, path } from "../data/api.js";
 import { COMFORT, sideOf, sinceWhen } from "../data/comfort.js";
-import { baseLoad, unjudgedSteps } from "../data/consumption.js";
-import { WEAK, battery, beginning, deviceName, forget, hasEnergy, home, inFront, isOfSource, isSilent, isWeak, lastDay, lastDayOf, linesOf, powerMetric, powerOf, roomName, rowsBy, silence } from "../data/home.js";
+import { baseLoad, halvesOf, lastTwoDays, rowsIn, totalOf, totalUntil, unjudgedSteps } from "../data/consumption.js";
+import { WEAK, battery, beginning, deviceName, forget, hasEnergy, home, inFront, isOfSource, isSilent, isWeak, lastDay, lastDayOf, linesOf, measuredUntil, powerMetric, powerOf, roomName, rowsBy, silence } from "../data/home.js";
 import { memory } from "../data/memory.js";
 import { isShared } from "../data/shared.js";
-import { card, fill, h, states, svg } from "../parts/dom.js";
-import { age, isolated, midnight, moment, number, quantity, shownUnit, shownValue, since, stateWord, watts, words } from "../words/format.js";
+import { card, fill, h, states } from "../parts/dom.js";
+import { age, day, isolated, kwh, midnight, moment, number, quantity, shownUnit, shownValue, since, stateWord, watts, words } from "../words/format.js";
+import { isLacking } from "../data/lacking.js";
 import { dayOf } from "../data/range.js";
-import { lackNote } from "../parts/lack.js";
+import { compared, large, smallLine } from "../parts/figures.js";
+import { absent, lackNote } from "../parts/lack.js";
+import { linkTo } from "../parts/link.js";
 import { live } from "../parts/live.js";
 import { stepText } from "../parts/odd.js";
 import { inPlace } from "../parts/place.js";
 import { guarded } from "../parts/token.js";
 import { listed, named, rich, t } from "../words/words.js";
-import { empty } from "./connect.js";
-import { linkTo } from "./device.js";
 
 /** @typedef {import("../data/home.js").Home} Home */
 /** @typedef {import("../data/api.js").Device} Device */
@@ -31,25 +32,35 @@ import { linkTo } from "./device.js";
 const MAX_PARTS = 5;
 /** The most rooms of which it is asked since when. */
 const MAX_SINCE = 6;
-/** The most of a kind that are named at once; the others are behind a word. */
+/** The most of a kind that are named at once in a list, and in the line above it; the others are a number. */
 const MAX_NAMED = 8;
+const MAX_IN_LINE = 3;
+/** The most rooms that have a tile each; more are rows. */
+const MAX_TILES = 24;
 /** What a room shows first, and what it does not show: it is told elsewhere. */
 const FIRST = ["temperature", "humidity", "co2"];
 const ELSEWHERE = /^(battery|battery_percent|linkquality|link_quality|voltage|rssi|lqi|battery_low|uptime|power|current_w.*|current_a.*|current)$/;
 /** What a link to this moment takes back. */
 const LAST_DAY = { d: "", span: "", vs: "" };
 
-/** The base load of nights, and how long it is used, in milliseconds: it is over. */
+/** The half hours of yesterday and today, and how long they are used, in milliseconds. */
+const recent = memory();
+const TODAY_AGE = 300_000;
+/** The half hours of a night a month ago, and how long they are used, in milliseconds: it is over. */
 const nights = memory();
 const NIGHT_AGE = 86_400_000;
 
 /** @param {HTMLElement} main */
 export async function now(main) {
-  const said = h("div");
+  const figures = h("div", { class: "figures" });
+  const said = h("section", { class: "card attention" });
   const rooms = h("div");
-  const power = h("div");
-  const base = h("div");
   const behind = h("div");
+  const power = h("div");
+  const powerCard = h("section", { class: "card power" }, h("h2", null, t("metric_current_w")), power);
+  const base = h("div");
+  const today = h("section", { class: "card" });
+  const climate = h("div");
   const state = states(main);
   /** @type {HTMLElement | null} */
   let shownLive = null;
@@ -58,8 +69,11 @@ export async function now(main) {
     const all = await home();
     // Whether a source is asked is told on Connect.
     const known = { ...all, devices: all.devices.filter((it) => !isOfSource(it)) };
-    if (known.devices.length === 0) return state("empty", () => [h("h1", null, t("connectDevice")), empty()]);
-    state("home", () => [h("h1", null, t("now")), card(t("attention"), said), card(t("metric_current_w"), power), rooms, behind]);
+    if (known.devices.length === 0) {
+      const { empty } = await import("./connect.js");
+      return state("empty", () => [h("h1", null, t("connectDevice")), empty()]);
+    }
+    state("home", () => [h("h1", { class: "hidden" }, t("now")), figures, said, rooms, behind]);
     const [{ failure, lack }, rules] = await Promise.all([lastDay(), alertsOrNone()]);
     const places = placesOf(known);
     const drawn = [...new Set(places.map(drawnOf))].filter((it) => rowsBy(known.devices, it).rooms);
@@ -67,23 +81,25 @@ export async function now(main) {
     const lines = new Map(drawn.map((it, n) => [it, linesOf(known, days[n].rows, it)]));
     const points = (/** @type {Place} */ it) => lines.get(drawnOf(it))?.find(({ room }) => room === it.room.room_id)?.points ?? [];
     fill(behind, lackNote(lack, ...days.map((it) => it.lack)));
-    const wrong = places.filter((it) => isLoud(it) || chosen("edit") === it.room.room_id);
-    const quiet = places.filter((it) => !wrong.includes(it));
+    const edited = places.find(({ room }) => chosen("edit") === room.room_id);
+    const outside = places.find((it) => it !== edited && it.room.outside === true && valueNow(it.devices, "temperature").value !== null);
     if (!rooms.querySelector(".marks")?.contains(document.activeElement)) {
-      fill(
-        rooms,
-        h("p", { class: "summary" }, extremes(known, places)),
-        h("div", { class: "tiles" }, ...wrong.map((it) => tile(known, it, points(it)))),
-        quiet.length > 0 && h("section", { class: "card quiet", "aria-label": t("quietRooms") }, ...quiet.map((it) => line(known, it, points(it)))),
-      );
+      const tiles = places.filter((it) => it !== edited && it !== outside && !isOfMeter(known, it)).map((it) => tile(known, it, points(it)));
+      fill(rooms, edited && roomCard(known, edited, points(edited)), h("div", { class: `tiles rooms${tiles.length > MAX_TILES ? " many" : ""}` }, ...tiles));
     }
+    const inside = extremes(known, places);
+    if (!climate.contains(document.activeElement)) fill(climate, outside ? tile(known, outside, points(outside), inside?.note) : inside && card(words("temperature"), inside.range, inside.note));
     const meters = inFront(known, known.devices.filter((it) => powerOf(it) !== null && !isSilent(it)));
     const asked = meters.map((it) => it.device_id).join(" ");
     if (asked !== liveOf) [shownLive, liveOf] = [isShared() ? null : live(meters, powerMetric), asked];
     fill(power, ...powerNow(known, shownLive), base);
+    const hasPower = known.devices.some((it) => powerOf(it) !== null);
+    const wanted = [hasPower && powerCard, known.devices.some(hasEnergy) && today, climate.childElementCount > 0 && climate].filter((it) => it !== false);
+    if (figures.childElementCount !== wanted.length) fill(figures, ...wanted);
     await Promise.all([
       showAttention(said, known, places, rules, failure),
-      inPlace(base, () => showBase(base, known)),
+      showSince(rooms, places),
+      known.devices.some(hasEnergy) && inPlace(today, () => showToday(today, base, measuredUntil(known))),
     ]);
   };
 }
@@ -93,9 +109,9 @@ function drawnOf({ troubles }) {
   return troubles[0]?.metric ?? "temperature";
 }
 
-/** @param {Place} place */
-function isLoud({ troubles, isSilent }) {
-  return troubles.length > 0 || isSilent;
+/** Tells whether a room has nothing but the meter of others, whose power is the figure above. @param {Home} known @param {Place} place */
+function isOfMeter(known, { devices }) {
+  return metricsNow(devices).length === 0 && devices.some(({ device_id }) => known.devices.some(({ behind }) => behind === device_id));
 }
 
 /**
@@ -118,8 +134,23 @@ function placesOf(known) {
   return all.sort((a, b) => weight(b) - weight(a));
 }
 
+/** The side of comfort on which a room is; empty where nothing is wrong. @param {Place} place */
+function edgeOf({ room, troubles, isSilent }) {
+  return isSilent ? "silent" : room.outside === true ? "outside" : troubles[0]?.side ?? "";
+}
+
+/** Says on the tiles since when rooms are uneasy. @param {Element} rooms @param {Place[]} places */
+async function showSince(rooms, places) {
+  const uneasy = places.filter(({ troubles, isSilent }) => troubles.length && !isSilent).slice(0, MAX_SINCE);
+  await Promise.all(uneasy.map(async ({ room, troubles: [{ metric, side }] }) => {
+    const from = await sinceWhen(room.room_id, metric, side);
+    const tag = rooms.querySelector(`[id="tag-${CSS.escape(room.room_id)}"]`);
+    if (from && tag) fill(tag, t("wordSince", { word: named(COMFORT[metric][side], side), time: from < midnight(0) ? day(from) : since(from) }));
+  }));
+}
+
 /**
- * What needs attention, in sentences.
+ * What needs attention: in a line, and in lists below it, which are open where something has failed.
  * @param {Element} place
  * @param {Home} known
  * @param {Place[]} places
@@ -131,32 +162,44 @@ async function showAttention(place, known, places, rules, failure) {
   const weak = known.devices.filter(isWeak);
   const firing = (rules?.data ?? []).filter((it) => it.firing > 0);
   const uneasy = places.filter((it) => it.troubles.length);
+  const word = (/** @type {{metric: string, side: "low" | "high"}} */ { metric, side }) => named(COMFORT[metric][side], side);
   const entry = (/** @type {Place} */ { room, troubles }, /** @type {(Date | null)[]} */ from) => {
-    const texts = troubles.map(({ metric, side }, n) => {
-      const word = named(COMFORT[metric][side], side);
-      return from[n] ? t("wordSince", { word, time: since(/** @type {Date} */ (from[n])) }) : word;
-    });
+    const texts = troubles.map((trouble, n) => from[n] ? t("wordSince", { word: word(trouble), time: since(/** @type {Date} */ (from[n])) }) : word(trouble));
     return h("li", null, h("a", { href: addressOf("charts", room.room_id, { ...LAST_DAY, metric: troubles[0].metric }) }, room.name || room.room_id), ` ${listed(texts)}`);
   };
   const link = (/** @type {Device} */ it, /** @type {string} */ text) => h("li", null, linkTo(it), ` ${text}`);
-  const limited = (/** @type {HTMLElement[]} */ items) => items.length <= MAX_NAMED ? h("ul", null, ...items) : h("div", null, h("ul", null, ...items.slice(0, MAX_NAMED)), h("details", null, h("summary", null, t("more", { n: items.length - MAX_NAMED })), h("ul", null, ...items.slice(MAX_NAMED))));
   const begins = beginning(known);
   const step = (/** @type {import("../data/api.js").EventRow} */ it) => {
     const device = known.devices.find(({ device_id }) => device_id === it.device_id);
     const at = new Date(it.timestamp);
     return h("li", null, h("a", { href: addressOf("energy", "", { d: dayOf(at), span: "", vs: "" }) }, device ? deviceName(device) : it.device_id), ` ${stepText(it, device?.metrics[it.metric]?.unit)}, ${moment(at)}`);
   };
-  const show = (/** @type {HTMLElement[]} */ ofRooms, /** @type {HTMLElement[]} */ steps) => fill(
-    place,
-    !silent.length && !weak.length && !firing.length && !ofRooms.length && !steps.length && h("p", { class: "big" }, t("allWell")),
-    firing.length > 0 && h("div", null, h("h3", null, t("alerts")), limited(firing.map((it) => h("li", { class: "warn" }, h("a", { href: "#alerts" }, it.name), ` ${t("phase_firing")}`, it.states[0]?.since ? ` ${t("sinceTime", { time: since(it.states[0].since) })}` : "")))),
-    ofRooms.length > 0 && h("div", null, h("h3", null, t("rooms")), limited(ofRooms)),
-    silent.length > 0 && h("div", null, h("h3", null, t("silent")), limited(silent.map((it) => link(it, silence(it))))),
-    weak.length > 0 && h("div", null, h("h3", null, t("batteryBelow", { limit: WEAK })), limited(weak.map((it) => link(it, `${number(battery(it) ?? 0)} %`)))),
-    steps.length > 0 && h("div", null, h("h3", null, t("stepsUnjudged")), limited(steps)),
-    h("p", { class: "note" }, t("report", { count: known.devices.length - silent.length, all: known.devices.length }), begins && ` · ${t("historyBegins", { time: moment(begins) })}`),
-    failure && h("p", { class: "note" }, t("usualUnknown", { why: failure })),
-  );
+  const alarm = (/** @type {(typeof firing)[0]} */ { name, states: [state] }) => h("li", { class: "warn" }, h("a", { href: "#alerts" }, name), ` ${t("phase_firing")}`, state?.since ? ` ${t("sinceTime", { time: since(state.since) })}` : "");
+  const show = (/** @type {HTMLElement[]} */ ofRooms, /** @type {HTMLElement[]} */ steps) => {
+    /** @type {[string, HTMLElement[]][]} titles and what is wrong */
+    const groups = [
+      [t("alerts"), firing.map(alarm)],
+      [t("silent"), silent.map((it) => link(it, silence(it)))],
+      [t("batteryBelow", { limit: WEAK }), weak.map((it) => link(it, `${number(battery(it) ?? 0)} %`))],
+      [t("stepsUnjudged"), steps],
+    ];
+    const failed = groups.filter(([, items]) => items.length);
+    const words = new Set(uneasy.flatMap(({ troubles }) => troubles.map(word)));
+    const ofWords = [...words].map((it) => inLine(it, uneasy.filter(({ troubles }) => troubles.some((trouble) => word(trouble) === it)).map(({ room }) => room.name || room.room_id)));
+    const told = [...failed.map(([title, items]) => inLine(title, items.map((it) => it.firstElementChild?.textContent ?? ""))), ...ofWords];
+    const line = [
+      h("span", { class: `dot ${failed.length ? "warn" : told.length ? "low" : ""}` }),
+      h("span", null, h("strong", null, told.length ? told.join(" · ") : t("allWell")), " ", h("span", { class: "note" }, t("report", { count: known.devices.length - silent.length, all: known.devices.length }), begins && ` · ${t("historyBegins", { time: moment(begins) })}`)),
+    ];
+    const isOpen = place.querySelector("details")?.open ?? failed.length > 0;
+    const lists = [...failed, .../** @type {typeof groups} */ (ofRooms.length ? [[t("rooms"), ofRooms]] : [])].map(([title, items]) => h("div", null, h("h3", null, title), limited(items)));
+    fill(
+      place,
+      h("h2", { class: "hidden" }, t("attention")),
+      told.length ? h("details", { open: isOpen }, h("summary", { id: "attention" }, ...line), ...lists) : h("p", { class: "inline" }, ...line),
+      failure && h("p", { class: "note" }, t("usualUnknown", { why: failure })),
+    );
+  };
   // What is wrong is said before it is known since when.
   if (!place.childElementCount) show(uneasy.map((it) => entry(it, [])), []);
   const hasCounter = known.devices.some((it) => Object.values(it.metrics).some(({ kind }) => kind === "counter"));
@@ -167,20 +210,32 @@ async function showAttention(place, known, places, rules, failure) {
   show(ofRooms, steps.map(step));
 }
 
+/** Names after a title, of many their number. @param {string} title @param {string[]} names */
+function inLine(title, names) {
+  return t("labelled", { name: title, text: names.length > MAX_IN_LINE ? number(names.length) : listed(names.map(isolated)) });
+}
+
+/** A list whose end is opened where it is long. @param {HTMLElement[]} items */
+function limited(items) {
+  if (items.length <= MAX_NAMED) return h("ul", null, ...items);
+  const others = h("details", null, h("summary", null, t("more", { n: items.length - MAX_NAMED })), h("ul", null, ...items.slice(MAX_NAMED)));
+  return h("div", null, h("ul", null, ...items.slice(0, MAX_NAMED)), others);
+}
+
 /**
  * @param {Home} known
  * @param {HTMLElement | null} live what grows while one looks
  */
 function powerNow(known, live) {
   const all = known.devices.filter((it) => powerOf(it) !== null);
-  if (!all.length) return [h("p", null, t("noPower"))];
+  if (!all.length) return [];
   const load = (/** @type {Device} */ it) => powerOf(it) ?? 0;
   const meters = all.filter((it) => !isSilent(it)).sort((a, b) => load(b) - load(a));
   if (!meters.length) return [h("p", { class: "warn" }, t("powerSilent"))];
   const added = inFront(known, meters);
   const total = added.reduce((sum, it) => sum + load(it), 0);
   // A meter with others behind it consumes nothing itself.
-  const consumers = meters.filter((it) => !meters.some(({ behind }) => behind === it.device_id) && !it.metrics.cumulative_kwh_n);
+  const consumers = meters.filter((it) => !all.some(({ behind }) => behind === it.device_id) && !it.metrics.cumulative_kwh_n);
   const oldest = added.map((it) => it.latest?.timestamp ?? "").sort()[0];
   const part = (/** @type {Device} */ it) => { const node = document.createElement("span"); node.append(linkTo(it), `, ${watts(load(it))}`); return node; };
   // Before somebody has said what measures what, the biggest may be the meter of all.
@@ -189,7 +244,7 @@ function powerNow(known, live) {
   const list = document.createElement("span");
   list.append(...parts, meters.length > MAX_PARTS ? t("moreParts", { n: meters.length - MAX_PARTS }) : "");
   return [
-    live ?? h("p", { class: "big" }, total < 0 ? t("wattsSold", { power: watts(-total) }) : watts(total)),
+    live ?? large(total < 0 ? t("wattsSold", { power: watts(-total) }) : watts(total)),
     all.length > 1 && isTold && consumers.length > 0 && h("p", null, ...rich("biggest", { device: part(consumers[0]) })),
     meters.length > 1 && !isTold && h("p", null, ...rich("addedUp", { parts: list })),
     h("p", { class: "note" }, !live && t("measured", { age: age(oldest) }), meters.length < all.length && ` ${t("notCounted", { n: all.length - meters.length })}`),
@@ -197,17 +252,39 @@ function powerNow(known, live) {
 }
 
 /**
- * The lowest half hour of last night beside that of the same night a month ago.
+ * Today beside yesterday up to the same moment, and the base load of last night beside that of the night a month ago.
  * @param {Element} place
- * @param {Home} known
+ * @param {Element} base
+ * @param {Date} until what today is known until
  */
-async function showBase(place, known) {
-  if (!known.devices.some(hasEnergy)) return;
-  if (!place.childElementCount) fill(place, h("p", null, t("baseLoad", { power: "…" })));
-  const today = midnight(new Date().getHours() < 6 ? -1 : 0);
-  const monthAgo = new Date(today.getFullYear(), today.getMonth() - 1, today.getDate());
-  const [last, before] = await Promise.all([today, monthAgo].map((it) => nights(String(it.getTime()), NIGHT_AGE, () => baseLoad(it))));
-  fill(place, last !== null && h("p", null, before === null ? t("baseLoad", { power: watts(last) }) : t("baseLoadAgo", { power: watts(last), before: watts(before) })));
+async function showToday(place, base, until) {
+  const answer = await recent("two days", TODAY_AGE, lastTwoDays);
+  const today = rowsIn(answer.data, midnight(0), midnight(1));
+  const yesterday = rowsIn(answer.data, midnight(-1), midnight(0));
+  const dayAgo = new Date(midnight(-1).getTime() + (until.getTime() - midnight(0).getTime()));
+  const [used, before, all] = [totalOf(today), totalUntil(yesterday, dayAgo, midnight(0)), totalOf(yesterday)];
+  fill(
+    place,
+    h("h2", null, h("a", { href: addressOf("energy", "", { d: "", span: "" }) }, t("todaySoFar"))),
+    used === null ? h("p", null, absent(isLacking(answer), t("none"))) : large(kwh(used)),
+    !isLacking(answer) && before !== null && h("p", { class: "note" }, ...compared(used, before, t("yesterdayUpToNow"))),
+    used !== null && all !== null && dayMeter(used, before ?? 0, all),
+    lackNote(answer),
+  );
+  const night = midnight(new Date().getHours() < 6 ? -1 : 0);
+  const monthAgo = new Date(night.getFullYear(), night.getMonth() - 1, night.getDate());
+  const last = baseLoad(answer.data, night);
+  const earlier = baseLoad(await nights(String(monthAgo.getTime()), NIGHT_AGE, () => halvesOf(monthAgo)), monthAgo);
+  fill(base, last !== null && h("p", { class: "note" }, earlier === null ? t("baseLoad", { power: watts(last) }) : t("baseLoadAgo", { power: watts(last), before: watts(earlier) })));
+}
+
+/** Today as a bar within yesterday, with a mark at yesterday's same moment. @param {number} used @param {number} before @param {number} all */
+function dayMeter(used, before, all) {
+  const most = Math.max(used, all) || 1;
+  const [bar, mark] = [h("span"), h("i")];
+  bar.style.width = `${(used * 100) / most}%`;
+  mark.style.left = `${(before * 100) / most}%`;
+  return h("div", null, h("div", { class: "meter", "aria-hidden": "true" }, bar, mark), h("p", { class: "note" }, t("labelled", { name: t("yesterday"), text: kwh(all) })));
 }
 
 /**
@@ -223,19 +300,21 @@ function valueNow(devices, metric) {
 }
 
 /**
+ * The temperatures inside, from the lowest to the highest, and where those are; null with less than two rooms.
  * @param {Home} known
  * @param {Place[]} places
  */
 function extremes(known, places) {
   const values = places
+    .filter(({ room }) => room.outside !== true)
     .map(({ room, devices }) => ({ room, ...valueNow(devices, "temperature") }))
     .filter((it) => it.value !== null)
     .sort((a, b) => (a.value ?? 0) - (b.value ?? 0));
-  if (values.length < 2) return "";
+  if (values.length < 2) return null;
   const text = (/** @type {any} */ it) => `${isolated(roomName(known, it.room.room_id))}, ${quantity(it.value, it.unit, 1)}`;
-  const inside = values.filter((it) => it.room.outside !== true);
-  const coldest = inside.length && inside[0] !== values[0] ? t("insideColdest", { room: text(inside[0]) }) : "";
-  return t("extremes", { coldest: text(values[0]) + coldest, warmest: text(values.at(-1)) });
+  const [low, high] = [values[0], values[values.length - 1]];
+  const note = h("p", { class: "note summary" }, t("extremes", { coldest: text(low), warmest: text(high) }));
+  return { range: large(`${number(shownValue(low.value ?? 0, low.unit), 1)}–${quantity(high.value, high.unit, 1)}`), note };
 }
 
 /**
@@ -264,29 +343,36 @@ function loadOf(known, devices) {
 }
 
 /**
- * A room in which nothing is wrong: one line.
+ * A room: what people look at first in large digits, then what else there is, and its last day.
  * @param {Home} known
  * @param {Place} place
  * @param {Points} points
+ * @param {Node | null} [more] what is said below it
  */
-function line(known, place, points) {
-  const { room, devices } = place;
+function tile(known, place, points, more = null) {
+  const { room, devices, troubles } = place;
   const { room_id: id, name } = room;
   const values = metricsNow(devices).flatMap((metric) => {
     const { value, unit } = valueNow(devices, metric);
-    return value === null ? [] : [h("span", { class: "chip" }, FIRST.includes(metric) ? h("span", { class: "hidden" }, `${words(metric)} `) : `${words(metric)} `, told(metric, value, unit))];
+    return value === null ? [] : [{ metric, text: told(metric, value, unit) }];
   });
   const load = loadOf(known, devices);
-  if (load !== null) values.push(h("span", { class: "chip" }, watts(load)));
-  for (const it of devices) {
-    const value = it.latest?.metrics.temperature?.value;
-    if (value !== undefined && it.metrics.temperature?.not_of_room && !isSilent(it)) values.push(h("span", { class: "chip note" }, linkTo(it), ` ${told("temperature", value, it.metrics.temperature.unit)}`));
-  }
-  return h("div", { class: "line room" },
-    h("a", { id: `tile-${id}`, href: addressOf("charts", id, LAST_DAY) }, name || id),
-    h("span", { class: "chips" }, ...values.slice(0, 5)),
-    spark(points, place, false),
-    marksButton(room),
+  if (load !== null) values.push({ metric: "current_w", text: watts(load) });
+  const [first, ...others] = values;
+  const isPlain = (/** @type {string} */ metric) => FIRST.includes(metric) || metric === "current_w";
+  const chip = (/** @type {{metric: string, text: string}} */ { metric, text }) => h("span", null, h("span", { class: isPlain(metric) ? "hidden" : "" }, `${words(metric)} `), text, " ");
+  const apart = devices.filter((it) => it.latest?.metrics.temperature && it.metrics.temperature?.not_of_room && !isSilent(it)).map((it) => h("span", null, linkTo(it), ` ${told("temperature", it.latest?.metrics.temperature.value ?? 0, it.metrics.temperature.unit)} `));
+  const at = devices.map((it) => it.latest?.timestamp ?? "").sort().at(-1);
+  const tag = place.isSilent ? h("span", { class: "warn" }, at ? t("silentLast", { age: age(at) }) : t("noReadings")) : troubles[0] && h("span", { class: `band ${troubles[0].side}`, id: `tag-${id}` }, named(COMFORT[troubles[0].metric][troubles[0].side], ""));
+  const humidity = others.find(({ metric }) => metric === "humidity");
+  return h(
+    "section",
+    { class: `card tile room ${edgeOf(place)}` },
+    h("h2", null, h("a", { id: `tile-${id}`, href: addressOf("charts", id, LAST_DAY) }, name || id), marksButton(room)),
+    h("div", { class: "value" }, first && large(first.text), first && !isPlain(first.metric) && h("span", { class: "note" }, words(first.metric)), humidity && h("span", { class: "note" }, chip(humidity))),
+    h("p", { class: "chips note" }, tag, tag && " ", ...others.filter((it) => it !== humidity).map(chip), ...apart),
+    more,
+    spark(points, place),
   );
 }
 
@@ -294,16 +380,16 @@ function line(known, place, points) {
 function marksButton({ room_id: id, name }) {
   if (isShared()) return "";
   const isOpen = chosen("edit") === id;
-  return h("button", { type: "button", class: "small", id: `marks-${id}`, "aria-expanded": String(isOpen), "aria-label": t("marksOf", { room: name || id }), onclick: () => choose({ edit: isOpen ? "" : id }) }, "…");
+  return h("button", { type: "button", class: "plain", id: `marks-${id}`, "aria-expanded": String(isOpen), "aria-label": t("marksOf", { room: name || id }), onclick: () => choose({ edit: isOpen ? "" : id }) }, "…");
 }
 
 /**
- * A room in which something is wrong, or that is being marked.
+ * All of a room, while it is being marked.
  * @param {Home} known
  * @param {Place} place
  * @param {Points} points its last day
  */
-function tile(known, place, points) {
+function roomCard(known, place, points) {
   const { room, devices, isSilent: allSilent } = place;
   const { room_id: id, name } = room;
   const row = (/** @type {string} */ title, /** @type {string} */ sensors, /** @type {(Node | string | null)[]} */ ...value) => h("div", { class: "value" }, h("dt", null, title, sensors && h("span", { class: "note" }, ` ${sensors}`)), h("dd", null, ...value));
@@ -319,10 +405,10 @@ function tile(known, place, points) {
   const at = devices.map((it) => it.latest?.timestamp ?? "").sort().at(-1);
   return h(
     "section",
-    { class: "card tile" },
+    { class: "card room-card" },
     h("h2", null, h("a", { id: `tile-${id}`, href: addressOf("charts", id, LAST_DAY) }, name || id), " ", marksButton(room)),
     rows.length ? h("dl", null, ...rows) : h("p", null, devices.map(deviceName).join(", ")),
-    spark(points, place, true),
+    points.length > 2 && h("div", null, spark(points, place), h("p", { class: "note" }, sparkLabel(points, place))),
     at ? h("p", { class: allSilent ? "warn" : "note" }, allSilent ? t("silentLast", { age: age(at) }) : age(at)) : h("p", { class: "warn" }, t("noReadings")),
     chosen("edit") === id && marks(room, devices),
   );
@@ -365,21 +451,19 @@ function comfort(metric, value) {
 }
 
 /**
- * The last day as a line of hourly means, and from its lowest to its highest reading in words.
+ * The last day as a line of hourly means.
  * @param {Points} points
  * @param {Place} place
- * @param {boolean} isSaid whether its ends are written below it, too
  */
-function spark(points, place, isSaid) {
-  if (points.length < 3) return null;
+function spark(points, place) {
+  return points.length < 3 ? null : smallLine("spark", sparkLabel(points, place), points.map(({ time, mean }) => ({ time, value: mean })));
+}
+
+/** The last day from its lowest to its highest reading, in words. @param {Points} points @param {Place} place */
+function sparkLabel(points, place) {
   const metric = drawnOf(place);
   const { unit } = valueNow(place.devices, metric);
-  const means = points.map(({ mean }) => mean);
-  const [low, high] = [Math.min(...means), Math.max(...means)];
-  const [from, to] = [points[0].time, points[points.length - 1].time];
-  const places = points.map(({ time, mean }) => `${(((time - from) * 100) / (to - from)).toFixed(1)},${(28 - ((mean - low) * 26) / (high - low || 1)).toFixed(1)}`);
   const end = (/** @type {number} */ it) => number(shownValue(it, unit), metric === "temperature" ? 1 : 0);
-  const label = t("spark", { low: end(Math.min(...points.map(({ min, mean }) => min ?? mean))), high: end(Math.max(...points.map(({ max, mean }) => max ?? mean))), unit: shownUnit(unit) });
-  const line = svg("svg", { class: "spark", viewBox: "0 0 100 30", preserveAspectRatio: "none", role: "img", "aria-label": label }, svg("polyline", { points: places.join(" ") }));
-  return isSaid ? h("div", null, line, h("p", { class: "note" }, label)) : line;
+  const [lows, highs] = [points.map(({ min, mean }) => min ?? mean), points.map(({ max, mean }) => max ?? mean)];
+  return t("spark", { low: end(Math.min(...lows)), high: end(Math.max(...highs)), unit: shownUnit(unit) });
 }

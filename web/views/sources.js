@@ -6,10 +6,10 @@ import { forget, home } from "../data/home.js";
 import { deleteSource, freeId, sourcesAndKinds, toggleSource } from "../data/polled.js";
 import { card, fill, h } from "../parts/dom.js";
 import { age, moment, quantity, since, stateWord, words } from "../words/format.js";
+import { linkTo } from "../parts/link.js";
 import { inPlace } from "../parts/place.js";
 import { askForToken, guarded } from "../parts/token.js";
 import { listed, named, t } from "../words/words.js";
-import { linkTo } from "./device.js";
 
 /** @typedef {import("../data/polled.js").Source} Source */
 /** @typedef {import("../data/polled.js").Kind} Kind */

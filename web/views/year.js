@@ -3,7 +3,7 @@
 import { addressOf, choose, chosen } from "../data/address.js";
 import { get, path } from "../data/api.js";
 import { beginning, hasEnergy, home, metricsOf, roomName } from "../data/home.js";
-import { dayOf, range } from "../data/range.js";
+import { dayOf, moved, range, startOf } from "../data/range.js";
 import { dateBar, titleOf } from "../parts/datebar.js";
 import { card, fill, h, select, tableBehind, table } from "../parts/dom.js";
 import { fullDay, kwh, quantity, shownUnit, words, written, zone } from "../words/format.js";
@@ -15,16 +15,18 @@ import { t } from "../words/words.js";
 
 /** @typedef {{day: Date, value: number, low?: number, high?: number, isPart: boolean}} Day */
 
+const DAY = 86_400_000;
+/** Fewer days are shown by weeks. */
+const MIN_DAYS = 60;
+
 /** @param {HTMLElement} main */
 export async function year(main) {
   const bar = h("div");
-  const controls = h("div", { class: "controls" });
   const place = h("div");
-  fill(main, h("h1", null, t("year")), bar, h("section", { class: "card" }, controls), card(t("dayByDay"), place));
+  fill(main, h("h1", { class: "hidden" }, t("year")), bar, card(t("dayByDay"), place));
   return async () => {
     const known = await home();
     const shown = range("year", ["year"]);
-    dateBar(bar, shown, { spans: ["year"], usual: "year", begins: beginning(known), compares: false });
     const isMetered = known.devices.some(hasEnergy);
     const metrics = [...metricsOf(known.devices)].filter(([name, it]) => it.kind !== "counter" && name !== "current_w").map(([name]) => name);
     if (!isMetered && !metrics.length) return fill(place, h("p", null, t("noReadingsYet")));
@@ -32,14 +34,11 @@ export async function year(main) {
     const what = offered.includes(chosen("metric")) ? chosen("metric") : offered[0];
     const rooms = known.rooms.filter((it) => known.devices.some((device) => device.room === it.room_id && device.metrics[what]));
     const room = rooms.some((it) => it.room_id === chosen("room")) ? chosen("room") : (rooms.find((it) => it.outside === true) ?? rooms[0])?.room_id ?? "";
-    if (controls.dataset.shown !== location.hash || !controls.childElementCount) {
-      controls.dataset.shown = location.hash;
-      fill(
-        controls,
-        select(t("what"), offered.map((it) => [it, it === "energy" ? t("energyKwh") : words(it)]), what, (metric) => choose({ metric })),
-        what !== "energy" && rooms.length > 0 && select(t("room"), rooms.map((it) => [it.room_id, `${it.name || it.room_id}${it.outside === true ? `, ${t("outside")}` : ""}`]), room, (value) => choose({ room: value })),
-      );
-    }
+    const choices = [
+      select(t("what"), offered.map((it) => [it, it === "energy" ? t("energyKwh") : words(it)]), what, (metric) => choose({ metric })),
+      what !== "energy" && rooms.length > 0 ? select(t("room"), rooms.map((it) => [it.room_id, `${it.name || it.room_id}${it.outside === true ? `, ${t("outside")}` : ""}`]), room, (value) => choose({ room: value })) : null,
+    ];
+    dateBar(bar, shown, { spans: ["year"], usual: "year", begins: beginning(known), compares: false, choices });
     await inPlace(place, async () => {
       const ends = { from: shown.from.toISOString(), to: new Date(Math.min(shown.to.getTime(), Date.now())).toISOString(), every: "1d", tz: zone };
       const unit = what === "energy" ? "kWh" : metricsOf(known.devices).get(what)?.unit ?? null;
@@ -85,21 +84,48 @@ function extremesOf(what, unit, days, room) {
  * @param {string} room
  */
 function calendar(title, unit, year, days, lacks, what, room) {
-  const columns = Array.from({ length: 31 }, (_, n) => ({ key: String(n + 1), name: String(n + 1), isMajor: n === 0 || n % 10 === 9 }));
-  const lines = Array.from({ length: 12 }, (_, month) => ({
-    name: written(new Date(year, month, 1), { month: "short" }),
-    month,
-    cells: new Map(days.filter(({ day }) => day.getMonth() === month && day.getFullYear() === year).map(({ day, value }) => [String(day.getDate()), value])),
-  }));
-  const dayAt = (/** @type {any} */ line, /** @type {any} */ column) => new Date(year, line.month, Number(column.key));
+  const isShort = days.length < MIN_DAYS;
+  const { columns, lines } = isShort ? weeksOf(days) : monthsOf(year, days);
+  const dayAt = (/** @type {any} */ line, /** @type {any} */ column) => new Date(line.from.getFullYear(), line.from.getMonth(), line.from.getDate() + Number(column.key));
   return shadeTable({
-    title: what === "energy" ? title : t("labelled", { name: t("mean"), text: title }), corner: t("month"), unit, columns, lines, lacks, numbers: false,
+    title: what === "energy" ? title : t("labelled", { name: t("mean"), text: title }), corner: t(isShort ? "spanWeek" : "month"), unit, columns, lines, lacks, numbers: isShort,
     when: (line, column) => fullDay(dayAt(line, column)),
     choose: (line, column) => {
       const d = dayOf(dayAt(line, column));
       location.hash = what === "energy" ? addressOf("energy", "", { d, span: "" }) : addressOf("charts", room, { d, span: "day", metric: what });
     },
   });
+}
+
+/**
+ * The days of a line, by how many days they are after its first.
+ * @param {Day[]} days
+ * @param {Date} from
+ * @param {Date} to
+ */
+function cellsOf(days, from, to) {
+  const here = days.filter(({ day }) => day >= from && day < to);
+  return new Map(here.map(({ day, value }) => [String(Math.round((day.getTime() - from.getTime()) / DAY)), value]));
+}
+
+/** A line for each month, from the first to the last that has a day. @param {number} year @param {Day[]} days */
+function monthsOf(year, days) {
+  const columns = Array.from({ length: 31 }, (_, n) => ({ key: String(n), name: String(n + 1), isMajor: n === 0 || n % 10 === 9 }));
+  const months = days.map(({ day }) => day.getMonth());
+  const first = Math.min(...months);
+  const lines = Array.from({ length: Math.max(...months) - first + 1 }, (_, n) => {
+    const from = new Date(year, first + n, 1);
+    return { name: written(from, { month: "short" }), from, cells: cellsOf(days, from, moved(from, "month", 1)) };
+  });
+  return { columns, lines };
+}
+
+/** A line for each week. @param {Day[]} days */
+function weeksOf(days) {
+  const weeks = [...new Set(days.map(({ day }) => startOf("week", day).getTime()))].map((time) => new Date(time));
+  const columns = Array.from({ length: 7 }, (_, n) => ({ key: String(n), name: written(new Date(2024, 0, 1 + n), { weekday: "short" }), isMajor: true }));
+  const lines = weeks.map((from) => ({ name: written(from, { day: "numeric", month: "short" }), from, cells: cellsOf(days, from, moved(from, "week", 1)) }));
+  return { columns, lines };
 }
 
 /**

@@ -25,6 +25,9 @@ const ROOMS: [(&str, &str); 9] = [
     ("teenager-room", "Teenager's room"),
     ("parents-room", "Parents' room"),
 ];
+/// The ids and names of the meter of the house and of those behind it.
+const METERS: [(&str, &str); 3] =
+    [("meter", "Smart meter"), ("appliances", "Appliances"), ("lights", "Lights")];
 /// The number of readings in a request.
 const BATCH_SIZE: usize = 1_000;
 /// The first timestamp of the data set: 2016-01-11 17:00 in Belgium.
@@ -133,17 +136,25 @@ pub(crate) fn until_next(now: Timestamp) -> TimeDelta {
 
 /// Returns the ids and names of the devices.
 pub(crate) fn devices() -> impl Iterator<Item = (String, String)> {
+    let meters = METERS.into_iter().map(|(id, name)| (id.to_owned(), name.to_owned()));
     let thermometers = ROOMS
         .into_iter()
         .map(|(room, name)| (format!("thermo-{room}"), format!("{name} thermometer")));
-    [("meter".to_owned(), "Smart meter".to_owned())].into_iter().chain(thermometers)
+    meters.chain(thermometers)
 }
 
-/// Returns the paths and bodies of the PATCH requests that name the devices and rooms.
+/// Tells whether an id is that of a thermometer.
+pub(crate) fn is_thermometer(id: &str) -> bool {
+    id.starts_with("thermo-")
+}
+
+/// Returns the paths and bodies of the PATCH requests that name the devices and rooms, and put the small meters behind
+/// that of the house.
 pub(crate) fn names() -> impl Iterator<Item = (String, Vec<u8>)> {
     let devices = devices().map(|(id, name)| {
-        let kind = if id.starts_with("thermo-") { "climate" } else { "power" };
-        (format!("/devices/{id}"), json!({"name": name, "kind": kind}))
+        let kind = if is_thermometer(&id) { "climate" } else { "power" };
+        let behind = (kind == "power" && id != "meter").then_some("meter");
+        (format!("/devices/{id}"), json!({"name": name, "kind": kind, "behind": behind}))
     });
     let rooms = ROOMS.into_iter().map(|(room, name)| {
         // Outside, comfort is not judged.
@@ -166,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lap_is_three_weeks_of_ten_devices_and_every_reading_is_valid() {
+    fn a_lap_is_three_weeks_of_twelve_devices_and_every_reading_is_valid() {
         let home = SampleHome::read().unwrap();
         let now = at("2026-11-22T04:03:00Z");
         let mut count = 0;
@@ -176,7 +187,7 @@ mod tests {
                 count += 1;
             }
         }
-        assert_eq!(count, 3 * 7 * 144 * 10);
+        assert_eq!(count, 3 * 7 * 144 * 12);
     }
 
     #[test]
