@@ -10,7 +10,7 @@ use runtime::http::Call;
 use runtime::telemetry::chain;
 use serde::Serialize;
 use serde_json::json;
-use table::StoredTariff;
+use table::{Expected, StoredTariff};
 use tariffs::{Tariff, WrittenTariff};
 
 use crate::handlers::Handlers;
@@ -20,6 +20,8 @@ use crate::saved::{contended, ensure_at_most};
 
 /// The maximum number of tariffs.
 const MAX_TARIFFS: usize = 20;
+/// How often a save counts the tariffs, until others have taken back theirs.
+const MAX_COUNTS: usize = 5;
 /// The maximum size of a body after decompression, and so of a tariff.
 const MAX_BODY: usize = 64 << 10;
 /// The members of a shown tariff that a PUT passes over.
@@ -129,7 +131,8 @@ pub(crate) async fn show(
     Ok(Response::json(200, &TariffRow::from(known)))
 }
 
-/// `PUT /tariffs/{id}`: a version in the body must be the stored one.
+/// `PUT /tariffs/{id}`: a version in the body must be the stored one. Versions come from the clock, so that none comes
+/// again after a deletion.
 pub(crate) async fn put(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -154,9 +157,10 @@ pub(crate) async fn put(
     let text = serde_json::to_string(&written).expect("texts and numbers");
     let mut saved = before.clone().filter(|before| before.written == text);
     if saved.is_none() {
-        let (version, edited) = (version + 1, call.session.now);
+        let edited = call.session.now;
+        let version = (version + 1).max(edited.as_millis().unsigned_abs());
         let new = StoredTariff { id, version, edited, written: text };
-        save(&new, call).await?;
+        save(&new, before.as_ref(), edited_version.is_some(), call).await?;
         saved = Some(new);
     }
 
@@ -166,19 +170,38 @@ pub(crate) async fn put(
     Ok(Response::json(200, &TariffRow { warnings, ..row }))
 }
 
-/// Stores a tariff. Several people may save at the same moment, so the number is checked after a first version, too.
-async fn save(tariff: &StoredTariff, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
-    if !call.session.save_tariff(tariff).await? {
-        return Err(contended("tariff"));
+/// Stores a tariff in place of what was read. If somebody else was faster, a save that names a version is refused for
+/// good.
+async fn save(
+    tariff: &StoredTariff,
+    before: Option<&StoredTariff>,
+    names_version: bool,
+    call: &mut Call<'_, impl Store>,
+) -> Result<(), Problem> {
+    let expected = before.map_or(Expected::Absent, |before| Expected::Version(before.version));
+    if call.session.save_tariff(tariff, expected).await? {
+        return if before.is_none() { ensure_place(tariff, call).await } else { Ok(()) };
     }
-    if tariff.version == 1 {
-        let count = call.session.tariffs().await?.found.len();
-        if let Err(too_many) = ensure_at_most(MAX_TARIFFS, "tariffs", count) {
-            call.session.delete_tariff(&tariff.id).await?;
-            return Err(too_many);
+    let lost = contended("tariff");
+    let kind = if names_version { ProblemKind::Conflict } else { lost.kind };
+    Err(Problem { kind, ..lost })
+}
+
+/// Takes back a new tariff if there are too many: several people may save at the same moment. The latest go first, and
+/// the others stay as soon as they count no more than there may be. So the last to save has counted all that stay.
+async fn ensure_place(new: &StoredTariff, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
+    for _ in 0..MAX_COUNTS {
+        let mut stored = call.session.tariffs().await?.found;
+        if stored.len() <= MAX_TARIFFS {
+            return Ok(());
+        }
+        stored.sort_by(|a, b| (a.edited, &a.id).cmp(&(b.edited, &b.id)));
+        if !stored[..MAX_TARIFFS].contains(new) {
+            break;
         }
     }
-    Ok(())
+    call.session.delete_tariff(new).await?;
+    ensure_at_most(MAX_TARIFFS, "tariffs", MAX_TARIFFS + 1)
 }
 
 /// `DELETE /tariffs/{id}`
@@ -187,10 +210,11 @@ pub(crate) async fn delete(
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let id = tariff_id(call)?;
-    if call.session.tariff(&id).await?.is_none() {
-        return Err(not_found("tariff", id.as_str()));
+    let stored = call.session.tariff(&id).await?;
+    let stored = stored.ok_or_else(|| not_found("tariff", id.as_str()))?;
+    if !call.session.delete_tariff(&stored).await? {
+        return Err(contended("tariff"));
     }
-    call.session.delete_tariff(&id).await?;
     Ok(Response::json(200, &json!({"deleted": 1, "has_more": false})))
 }
 
