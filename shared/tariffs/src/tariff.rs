@@ -171,8 +171,13 @@ impl Tariff {
     }
 
     fn line(&self, written: &WrittenLine) -> Result<TariffLine, MemberError> {
-        let begin = written.from.map_or(Timestamp::MIN, |date| self.zone.midnight(date));
-        let end = written.to.map_or(Timestamp::MAX, |date| self.zone.midnight(date));
+        let midnight = |member: &str, date: LocalDate| match self.zone.midnight(date) {
+            Timestamp::MIN => Err(MemberError::of(member, "is before 1970, when times begin")),
+            at => Ok(at),
+        };
+        let begin = written.from.map(|date| midnight("from", date)).transpose()?;
+        let end = written.to.map(|date| midnight("to", date)).transpose()?;
+        let (begin, end) = (begin.unwrap_or(Timestamp::MIN), end.unwrap_or(Timestamp::MAX));
         let range =
             TimeRange::new(begin, end).map_err(|_| MemberError::of("to", "is not after from"))?;
         if written.round == Some(Rounding::HalfUp) {
@@ -271,18 +276,6 @@ impl Tariff {
             Pricing::Series(_) => true,
         };
         self.zone != home || self.lines_in(range).any(is_finer)
-    }
-
-    /// Whether a price changes within an hour, so that energy of whole hours is spread too far.
-    pub(crate) fn changes_within_hours(&self, line: &TariffLine) -> bool {
-        match &line.pricing {
-            Pricing::Flat(_) | Pricing::Tiers(_) => false,
-            Pricing::Zones { zones, .. } => {
-                let begin = self.day_begins.num_minutes() % 60 != 0;
-                begin || zones.iter().any(|zone| zone.hours.change_within_hours())
-            }
-            Pricing::Series(series) => series.slot < crate::written::PriceSlot::Hour,
-        }
     }
 
     /// Whether tiers count what was used since a month's begin, anywhere in a range.
