@@ -69,9 +69,9 @@ async fn of_many_tariffs_that_are_saved_at_once_twenty_stay() {
 async fn of_those_who_save_over_one_version_one_does_and_the_others_are_told_to_read() {
     let memory = MemoryDb::default();
     let mut version = 0;
-    for _ in 0..2 {
+    for prices in [1..9, 11..19] {
         let save = |price| Save::of(&memory, "home", tariff(price, Some(version)));
-        let answers = answers((1..9).map(save).collect()).await;
+        let answers = answers(prices.map(save).collect()).await;
         assert_eq!((count(&answers, 200), count(&answers, 409)), (1, 7), "{answers:?}");
         let saved = answers.iter().find(|answer| answer.status == 200).expect("one is saved");
         version = saved.body["version"].as_u64().expect("a number");

@@ -4,7 +4,7 @@ use domain::{Bucket, FoldRules, QuarterHour, Reading, Rollup, TimeRange, Timesta
 use dynamodb::DynamoStore;
 use table::item::Kind as _;
 use table::{
-    DeviceGroups, EditTariffs as _, LateMark, MarkLateChanges as _, ReadLateChanges as _,
+    DeviceGroups, EditTariffs as _, Expected, LateMark, MarkLateChanges as _, ReadLateChanges as _,
     RegisterDevices as _, StoredTariff,
 };
 

@@ -27,7 +27,8 @@ pub(super) async fn rows() -> Vec<Row> {
     vec![
         nothing,
         costs("25b", "save a tariff of 900 bytes, unless somebody else has", async |invocation| {
-            let saved = store.save_tariff(&of("spot"), Expected::Absent, invocation);
+            let spot = of("spot");
+            let saved = store.save_tariff(&spot, Expected::Absent, invocation);
             assert!(saved.await.expect("saved"));
         })
         .await,

@@ -20,8 +20,8 @@ use crate::saved::{contended, ensure_at_most};
 
 /// The maximum number of tariffs.
 const MAX_TARIFFS: usize = 20;
-/// How often a save counts the tariffs, until others have taken back theirs.
-const MAX_COUNTS: usize = 5;
+/// How often a save is tried while others save, and how often it counts the tariffs until others take back theirs.
+const MAX_ATTEMPTS: usize = 5;
 /// The maximum size of a body after decompression, and so of a tariff.
 const MAX_BODY: usize = 64 << 10;
 /// The members of a shown tariff that a PUT passes over.
@@ -131,8 +131,7 @@ pub(crate) async fn show(
     Ok(Response::json(200, &TariffRow::from(known)))
 }
 
-/// `PUT /tariffs/{id}`: a version in the body must be the stored one. Versions come from the clock, so that none comes
-/// again after a deletion.
+/// `PUT /tariffs/{id}`: a version in the body must be the stored one.
 pub(crate) async fn put(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -143,60 +142,61 @@ pub(crate) async fn put(
     let edited_version = written.version.take();
     let home = handlers.known_state.horizon(call.session).await?.zone();
     let tariff = Tariff::of(&written, home).map_err(wrong)?;
-
-    let before = call.session.tariff(&id).await?;
-    let version = before.as_ref().map_or(0, |stored| stored.version);
-    if edited_version.is_some_and(|edited| edited != version) {
-        let detail = format!("The tariff {id} has version {version}; read it, and edit that.");
-        return Err(Problem::new(ProblemKind::Conflict, detail));
-    }
-    if before.is_none() {
-        ensure_at_most(MAX_TARIFFS, "tariffs", call.session.tariffs().await?.found.len() + 1)?;
-    }
-
     let text = serde_json::to_string(&written).expect("texts and numbers");
-    let mut saved = before.clone().filter(|before| before.written == text);
-    if saved.is_none() {
-        let edited = call.session.now;
-        let version = (version + 1).max(edited.as_millis().unsigned_abs());
-        let new = StoredTariff { id, version, edited, written: text };
-        save(&new, before.as_ref(), edited_version.is_some(), call).await?;
-        saved = Some(new);
-    }
 
-    let stored = saved.expect("stored before or now");
+    let stored = save(&id, edited_version, &text, call).await?;
     let warnings = warnings::of(&written, handlers, call).await?;
     let row = TariffRow::from(KnownTariff { stored, written, tariff });
     Ok(Response::json(200, &TariffRow { warnings, ..row }))
 }
 
-/// Stores a tariff in place of what was read. If somebody else was faster, a save that names a version is refused for
-/// good.
+/// Stores a tariff in place of what is stored. If somebody else is faster, the version is compared again. Versions come from
+/// the clock, so that none comes again after a deletion.
 async fn save(
-    tariff: &StoredTariff,
-    before: Option<&StoredTariff>,
-    names_version: bool,
+    id: &TariffId,
+    edited_version: Option<u64>,
+    text: &str,
     call: &mut Call<'_, impl Store>,
-) -> Result<(), Problem> {
-    let expected = before.map_or(Expected::Absent, |before| Expected::Version(before.version));
-    if call.session.save_tariff(tariff, expected).await? {
-        return if before.is_none() { ensure_place(tariff, call).await } else { Ok(()) };
+) -> Result<StoredTariff, Problem> {
+    for _ in 0..MAX_ATTEMPTS {
+        let before = call.session.tariff(id).await?;
+        let version = before.as_ref().map_or(0, |stored| stored.version);
+        if edited_version.is_some_and(|edited| edited != version) {
+            let detail = format!("The tariff {id} has version {version}; read it, and edit that.");
+            return Err(Problem::new(ProblemKind::Conflict, detail));
+        }
+        match before {
+            Some(same) if same.written == text => return Ok(same),
+            Some(_) => {}
+            None => {
+                let count = call.session.tariffs().await?.found.len();
+                ensure_at_most(MAX_TARIFFS, "tariffs", count + 1)?;
+            }
+        }
+
+        let (edited, written) = (call.session.now, text.to_owned());
+        let next = (version + 1).max(edited.as_millis().unsigned_abs());
+        let new = StoredTariff { id: id.clone(), version: next, edited, written };
+        if call.session.save_tariff(&new, Expected::before(version + 1)).await? {
+            if version == 0 {
+                ensure_place(&new, call).await?;
+            }
+            return Ok(new);
+        }
     }
-    let lost = contended("tariff");
-    let kind = if names_version { ProblemKind::Conflict } else { lost.kind };
-    Err(Problem { kind, ..lost })
+    Err(contended("tariff"))
 }
 
 /// Takes back a new tariff if there are too many: several people may save at the same moment. The latest go first, and
 /// the others stay as soon as they count no more than there may be. So the last to save has counted all that stay.
 async fn ensure_place(new: &StoredTariff, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
-    for _ in 0..MAX_COUNTS {
-        let mut stored = call.session.tariffs().await?.found;
+    let is_earlier = |other: &&StoredTariff| (other.edited, &other.id) < (new.edited, &new.id);
+    for _ in 0..MAX_ATTEMPTS {
+        let stored = call.session.tariffs().await?.found;
         if stored.len() <= MAX_TARIFFS {
             return Ok(());
         }
-        stored.sort_by(|a, b| (a.edited, &a.id).cmp(&(b.edited, &b.id)));
-        if !stored[..MAX_TARIFFS].contains(new) {
+        if stored.iter().filter(is_earlier).count() >= MAX_TARIFFS {
             break;
         }
     }

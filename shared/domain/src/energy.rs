@@ -83,15 +83,15 @@ pub fn increases(
 }
 
 fn inside(rollup: Option<&MetricRollup>) -> RowIncrease {
-    // With a single value there is no step.
-    let Some(metric) = rollup.filter(|metric| metric.count > 1) else {
-        return RowIncrease::default();
-    };
-    let OfKind::Counter { increase, flags } = &metric.of_kind else {
-        return RowIncrease::default();
-    };
-    let measured = metric.last.at.since(metric.first.at);
-    RowIncrease { amount: Some(increase.clone()), flags: *flags, estimated: false, measured }
+    match rollup.map(|metric| (metric, &metric.of_kind)) {
+        // With a single value there is no step.
+        Some((metric, OfKind::Counter { increase, flags })) if metric.count > 1 => {
+            let (amount, flags) = (Some(increase.clone()), *flags);
+            let measured = metric.last.at.since(metric.first.at);
+            RowIncrease { amount, flags, estimated: false, measured }
+        }
+        _ => RowIncrease::default(),
+    }
 }
 
 /// The integral of a power over each row; `None` where no value is valid. Each value is valid until the next value, and

@@ -5,7 +5,6 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::iter;
 
 use domain::{Amount, CalendarUnit, Exact, QuarterHour, TimeRange, Timestamp, Zone};
 use serde::{Serialize, Serializer};
@@ -144,14 +143,6 @@ impl BillRow {
     }
 }
 
-/// The price of energy at a time.
-struct EnergyPrice<'a> {
-    /// The name of the zone that has the price.
-    zone: Option<&'a str>,
-    /// `None` if a series lacks the price, or the price does not depend on the time alone.
-    price: Option<Exact>,
-}
-
 /// Quantity and money of a line in one step, or in one tier of the step.
 struct LinePart<'a> {
     /// The name of the zone or tier.
@@ -280,13 +271,13 @@ impl<'a> BillFold<'a> {
         let flow = if named.per == Per::Sold { &step.sold } else { &step.used };
         let quantity = flow.clone().unwrap_or_default();
 
-        let EnergyPrice { zone, price } = match &line.pricing {
+        let (zone, price) = match &line.pricing {
             Pricing::Tiers(tiers) if self.input.is_share => {
                 let tier = tier_of(tiers, &self.metered);
-                EnergyPrice { zone: Some(&tier.name), price: Some(tier.price.clone()) }
+                (Some(tier.name.as_str()), Some(tier.price.clone()))
             }
             Pricing::Tiers(tiers) => return by_tier(tiers, &self.metered, &quantity),
-            _ => self.input.price_at(line, QuarterHour::of(step.range.from())),
+            _ => self.input.price_at(line, step.range.from()),
         };
         if price.is_none() {
             let (line, kwh) = (Some(named.name.clone()), Some(quantity.clone()));
@@ -379,12 +370,9 @@ impl<'a> BillFold<'a> {
         for named in &tariff.lines {
             for line in named.versions.iter().rev() {
                 let Some(range) = line.range.intersection(range) else { continue };
-                for without in tariff.years_without_dates(line, range) {
-                    self.note(Missing {
-                        line: Some(named.name.clone()),
-                        name: Some(without.list.to_owned()),
-                        ..Missing::of(MissingKind::Days, without.year)
-                    });
+                for (list, year) in tariff.years_without_dates(line, range) {
+                    let (line, name) = (Some(named.name.clone()), Some(list.to_owned()));
+                    self.note(Missing { line, name, ..Missing::of(MissingKind::Days, year) });
                 }
             }
         }
@@ -397,34 +385,30 @@ impl<'a> BillInput<'a> {
         !self.is_share || matches!(named.per, Per::Used | Per::Percent)
     }
 
-    /// The price of energy in a quarter of an hour, unless it comes by tiers.
-    fn price_at(&self, line: &'a TariffLine, quarter: QuarterHour) -> EnergyPrice<'a> {
-        let tariff = self.tariff;
+    /// The zone and the price of energy at a time. By tiers there is no such price.
+    fn price_at(&self, line: &'a TariffLine, at: Timestamp) -> (Option<&'a str>, Option<Exact>) {
         match &line.pricing {
-            Pricing::Flat(price) => EnergyPrice { zone: None, price: Some(price.clone()) },
+            Pricing::Flat(price) => (None, Some(price.clone())),
             Pricing::Zones { price, zones } => {
-                let moment = tariff.moment(quarter.start());
+                let moment = self.tariff.moment(at);
                 let mut matching = zones.iter().rev();
-                let zone = matching.find(|zone| zone.matches(&moment, &tariff.day_lists));
-                let price = zone.map_or(price, |zone| &zone.price).clone();
-                EnergyPrice { zone: zone.map(|zone| zone.name.as_str()), price: Some(price) }
+                match matching.find(|zone| zone.matches(&moment, &self.tariff.day_lists)) {
+                    Some(zone) => (Some(&zone.name), Some(zone.price.clone())),
+                    None => (None, Some(price.clone())),
+                }
             }
-            Pricing::Tiers(_) => EnergyPrice { zone: None, price: None },
+            Pricing::Tiers(_) => (None, None),
             Pricing::Series(series) => {
-                let price = series.price(self.prices, quarter, tariff.zone);
-                EnergyPrice { zone: None, price }
+                (None, series.price(self.prices, QuarterHour::of(at), self.tariff.zone))
             }
         }
     }
 
-    /// Whether the price of a line changes within an hour.
+    /// Whether the price of a line changes within an hour of UTC.
     fn changes_within(&self, named: &'a NamedLine, hour: TimeRange) -> bool {
-        let price = |quarter: QuarterHour| {
-            named.at(quarter.start()).and_then(|line| self.price_at(line, quarter).price)
-        };
-        let first = QuarterHour::of(hour.from());
-        let quarters = iter::successors(Some(first), |quarter| Some(quarter.next()));
-        let mut prices = quarters.take(4).map(price);
+        let price = |at: Timestamp| named.at(at).and_then(|line| self.price_at(line, at).1);
+        let quarters = CalendarUnit::QuarterHour.buckets(hour, Zone::UTC);
+        let mut prices = quarters.map(|quarter| price(quarter.from()));
         let of_first = prices.next().flatten();
         prices.any(|price| price != of_first)
     }

@@ -49,13 +49,16 @@ pub struct Missing {
     /// Whether no earlier entry is of the same kind, line and name.
     #[serde(skip)]
     pub is_first: bool,
+    /// Until when it is missing, also without an effect.
+    #[serde(skip)]
+    pub until: Timestamp,
 }
 
 impl Missing {
     /// Something that is missing in a range, of no line.
     pub const fn of(what: MissingKind, range: TimeRange) -> Self {
         let (from, to) = (range.from(), range.to());
-        Self { what, line: None, name: None, from, to, kwh: None, is_first: false }
+        Self { what, line: None, name: None, from, to, kwh: None, is_first: false, until: to }
     }
 
     /// Whether the sums lack anything by it: a price may be missing while nothing is used.
@@ -75,30 +78,21 @@ pub(crate) fn shown<S: Serializer>(amount: &Option<Amount>, to: S) -> Result<S::
 #[derive(Debug, Default)]
 pub(crate) struct MissingList {
     entries: Vec<Missing>,
-    /// For each kind, line and name, its last entry.
-    last: HashMap<MissingKey, LastEntry>,
+    /// For each kind, line and name, the place of its last entry.
+    last: HashMap<MissingKey, usize>,
 }
 
 /// The kind, the line and the name of what is missing.
 type MissingKey = (MissingKind, Option<String>, Option<String>);
 
-/// The last entry of a kind, a line and a name.
-#[derive(Debug)]
-struct LastEntry {
-    place: usize,
-    /// Until when the same was missing.
-    until: Timestamp,
-}
-
 impl MissingList {
     /// Adds something, which is not earlier than what is in the list already.
     pub(crate) fn add(&mut self, missing: Missing) {
         let key = (missing.what, missing.line.clone(), missing.name.clone());
-        let last = self.last.get_mut(&key).filter(|last| last.until >= missing.from);
-        let Some(last) = last else {
+        let last = self.last.get(&key).map(|place| &mut self.entries[*place]);
+        let Some(last) = last.filter(|last| last.until >= missing.from) else {
             if missing.has_effect() {
-                let last = LastEntry { place: self.entries.len(), until: missing.to };
-                let is_first = self.last.insert(key, last).is_none();
+                let is_first = self.last.insert(key, self.entries.len()).is_none();
                 self.entries.push(Missing { is_first, ..missing });
             }
             return;
@@ -106,11 +100,10 @@ impl MissingList {
 
         last.until = missing.to;
         if missing.has_effect() {
-            let entry = &mut self.entries[last.place];
-            entry.to = missing.to;
-            if let (Some(sum), Some(energy)) = (&mut entry.kwh, &missing.kwh) {
-                sum.add(energy);
-            }
+            last.to = missing.to;
+        }
+        if let (Some(sum), Some(energy)) = (&mut last.kwh, &missing.kwh) {
+            sum.add(energy);
         }
     }
 

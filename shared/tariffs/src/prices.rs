@@ -47,7 +47,7 @@ impl PriceSeries {
         let values = prices.get(&self.source)?;
         let slot = self.slot.unit().bucket_of(quarter.start(), zone);
 
-        let (mut sum, mut count) = (Exact::zero(), 0);
+        let (mut sum, mut count) = (Exact::zero(), 0_i64);
         let mut quarter = QuarterHour::of(slot.from());
         while quarter.start() < slot.to() {
             sum += self.held_value(values, quarter, zone)?;
@@ -55,7 +55,9 @@ impl PriceSeries {
             quarter = quarter.next();
         }
 
-        Some(&(&quotient(&sum, count)? * &self.times) + &self.adder)
+        // The share of a quarter, a half or a whole slot has few digits, so the mean has each digit.
+        let share = Exact::from(1_i64).rounded_quotient(&Exact::from(count))?;
+        Some(&(&(&sum * &share) * &self.times) + &self.adder)
     }
 
     /// The last value from the start of its time up to the quarter's end.
@@ -68,14 +70,6 @@ impl PriceSeries {
         let held = self.holds.unit().bucket_of(quarter.start(), zone);
         let first = QuarterHour::of(held.from());
         values.range(first..=quarter).next_back().map(|(_, value)| value)
-    }
-}
-
-/// The quotient; to the last digit for the quarters of a whole hour, a half and a quarter.
-fn quotient(sum: &Exact, count: i64) -> Option<Exact> {
-    match 4 % count {
-        0 => Some(sum * &Exact::parse("0.25")?).map(|quarter| &quarter * (4 / count)),
-        _ => sum.rounded_quotient(&Exact::from(count)),
     }
 }
 

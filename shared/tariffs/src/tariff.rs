@@ -84,12 +84,6 @@ pub struct Tier {
     pub(crate) price: Exact,
 }
 
-/// The part of a year in which a list has no date.
-pub(crate) struct YearWithoutDates<'a> {
-    pub(crate) list: &'a str,
-    pub(crate) year: TimeRange,
-}
-
 impl NamedLine {
     /// The line that holds at a time. If it is the time of several lines, the newest `from` wins.
     pub(crate) fn at(&self, at: Timestamp) -> Option<&TariffLine> {
@@ -292,12 +286,12 @@ impl Tariff {
         self.lines_in(range).filter_map(source).collect()
     }
 
-    /// The years of a range in which a list that the line's zones use has no date.
+    /// The lists that the line's zones use, with the years of a range in which they have no date.
     pub(crate) fn years_without_dates(
         &self,
         line: &TariffLine,
         range: TimeRange,
-    ) -> Vec<YearWithoutDates<'_>> {
+    ) -> Vec<(&str, TimeRange)> {
         let Pricing::Zones { zones, .. } = &line.pricing else { return Vec::new() };
         let used: BTreeSet<usize> =
             zones.iter().flat_map(|zone| zone.days.lists.iter().copied()).collect();
@@ -305,12 +299,10 @@ impl Tariff {
         let mut found = Vec::new();
         for list in used.into_iter().map(|list| &self.day_lists[list]) {
             for year in CalendarUnit::Year.buckets(range, self.zone) {
-                let begins_before = |at: Timestamp| {
-                    list.dates.partition_point(|date| self.zone.midnight(*date) < at)
-                };
-                if begins_before(year.from()) == begins_before(year.to()) {
+                let dates = self.zone.dates(year);
+                if !list.dates.iter().any(|date| dates.contains(date)) {
                     let year = year.intersection(range).expect("it touches the range");
-                    found.push(YearWithoutDates { list: &list.name, year });
+                    found.push((list.name.as_str(), year));
                 }
             }
         }

@@ -183,22 +183,12 @@ impl CostAnswer<'_> {
         data
     }
 
-    /// The entries of `incomplete`: the first of each kind of each line, and further ones up to the largest number.
+    /// The first entries of each kind of each line, and then further ones up to the largest number.
     fn incomplete(&self) -> Vec<MissingShown<'_>> {
-        let all: Vec<MissingShown<'_>> = self.bills.iter().flat_map(ShownBill::missing).collect();
-        let firsts = all.iter().filter(|shown| shown.missing.is_first).count();
-        let mut others = MAX_INCOMPLETE.saturating_sub(firsts);
-
-        let mut entries = Vec::new();
-        for shown in all {
-            if !shown.missing.is_first {
-                if others == 0 {
-                    continue;
-                }
-                others -= 1;
-            }
-            entries.push(shown);
-        }
+        let mut entries: Vec<_> = self.bills.iter().flat_map(ShownBill::missing).collect();
+        entries.sort_by_key(|shown| !shown.missing.is_first);
+        let firsts = entries.partition_point(|shown| shown.missing.is_first);
+        entries.truncate(firsts.max(MAX_INCOMPLETE));
         entries
     }
 }

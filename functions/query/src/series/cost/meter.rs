@@ -24,39 +24,41 @@ impl<'a> BilledMeter<'a> {
         meters: &[TariffMeter],
         devices: &'a KnownDevices,
     ) -> Vec<Result<Self, String>> {
-        let (mut all, mut unit) = (Vec::new(), None);
+        let (mut all, mut first) = (Vec::new(), None);
         for meter in meters {
-            let found = Self::of(meter, devices);
-            if let Ok(found) = &found {
-                unit.get_or_insert(found.unit());
-            }
-            all.push(found.and_then(|found| found.in_unit(unit.unwrap_or_default())));
+            let found = Self::of(meter, first, devices);
+            first = first.or(found.as_ref().ok().map(Self::unit));
+            all.push(found);
         }
         all
     }
 
-    /// The meter, if its unit is the expected one.
-    fn in_unit(self, expected: &str) -> Result<Self, String> {
-        let (id, unit) = (self.device.id(), self.unit());
-        if unit == expected {
-            return Ok(self);
-        }
-        Err(format!("{id} is in {unit} and not in {expected}; without a factor it is not billed"))
-    }
-
-    /// A meter of a tariff, or why it is not billed.
-    fn of(meter: &TariffMeter, devices: &'a KnownDevices) -> Result<Self, String> {
-        let device = known_device(&meter.device, meter.metric.as_ref(), devices)?;
-        let found = match &meter.metric {
+    /// A meter of a tariff, or why it is not billed. `first` is the unit of the first meter.
+    fn of(
+        meter: &TariffMeter,
+        first: Option<&str>,
+        devices: &'a KnownDevices,
+    ) -> Result<Self, String> {
+        let TariffMeter { device: id, metric, factor, sold } = meter;
+        let device = known_device(id, metric.as_ref(), devices)?;
+        let found = match metric {
             None => Self::of_device(device),
-            Some(name) => Self::of_metric(device, name, meter.sold),
+            Some(name) => Self::of_metric(device, name, *sold),
         };
-        let factor = meter.factor.as_ref().map(Exact::from);
+        let factor = factor.as_ref().map(Exact::from);
         let found = found.map(|found| Self { factor, ..found });
-        found.ok_or_else(|| format!("{} measures no energy, so it is not billed", meter.device))
+        let found = found.ok_or_else(|| format!("{id} measures no energy, so it is not billed"))?;
+
+        let unit = found.unit();
+        match first.filter(|first| *first != unit) {
+            Some(first) => Err(format!(
+                "{id} is in {unit} and not in {first}; without a factor it is not billed"
+            )),
+            None => Ok(found),
+        }
     }
 
-    /// One counter or power of a device; `None` of another metric.
+    /// One counter or power of a device; returns `None` if the metric is neither.
     fn of_metric(device: &'a Device, name: &MetricName, is_sold: bool) -> Option<Self> {
         let rule = MetricRule::of(device.metrics().get(name)?);
         let (names, used) = (vec![name.clone()], usize::from(!is_sold));
