@@ -37,6 +37,7 @@ mod registry_costs;
 mod rollup_costs;
 mod rollup_model;
 mod rooms;
+mod saves;
 mod schedules;
 mod source;
 mod sources_model;

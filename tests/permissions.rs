@@ -257,8 +257,8 @@ async fn each_port_asks_what_it_declares() {
     };
     check!(ReadTariffs: store.tariffs(invocation), store.tariff(&tariff.id, invocation));
     check!(EditTariffs:
-        store.save_tariff(&tariff, invocation),
-        store.delete_tariff(&tariff.id, invocation));
+        store.save_tariff(&tariff, Expected::Absent, invocation),
+        store.delete_tariff(&tariff, invocation));
     check!(AddToken: store.add_token(&issued, invocation));
     check!(ManageTokens:
         store.tokens(invocation),

@@ -117,7 +117,7 @@ fn incomplete(missing: &Value) -> String {
         "energy" => "it is unknown what was used",
         "spread" => "measured over a longer time than prices hold, and spread evenly",
         "days" => "a list of days has no date in the year",
-        "meter" => "a meter is deleted or has no such metric",
+        "meter" => "a meter is deleted, has no such metric or another unit than the first",
         other => other,
     };
     let named = [text(missing, "tariff"), text(missing, "line"), text(missing, "name")];

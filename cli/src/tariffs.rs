@@ -99,7 +99,7 @@ fn row(tariff: &Value) -> [String; 5] {
         0 => "an offer, without meters".to_owned(),
         meters => counted(meters, "meter"),
     };
-    let edited = format!("version {}, {}", tariff["version"], text(tariff, "edited"));
+    let edited = format!("saved {}", text(tariff, "edited"));
     let name = format!("{} ({})", text(tariff, "name"), text(tariff, "currency"));
     [text(tariff, "id").to_owned(), name, counted(count("lines"), "line"), meters, edited]
 }

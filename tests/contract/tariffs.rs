@@ -1,6 +1,6 @@
 //! Tariffs: saved over the version that was read, and deleted.
 
-use table::StoredTariff;
+use table::{Expected, StoredTariff};
 
 use super::Ports;
 use crate::given::{answer, at};
@@ -16,20 +16,26 @@ pub(super) async fn a_tariff_is_saved_over_what_was_read_and_deleted(store: &imp
         edited: at(i64::try_from(version).expect("small")),
         written: written.to_owned(),
     };
-    let [first, second] = [of(1, "{}"), of(2, "[]")];
+    let [first, second] = [of(7, "{}"), of(9, "[]")];
+    let (absent, over_first) = (Expected::Absent, Expected::Version(7));
     assert_eq!(answer!(store.tariff(&first.id)), None);
-    assert!(!answer!(store.save_tariff(&second)), "there is no first version");
-    for (tariff, is_saved) in [(&first, true), (&first, false), (&second, true), (&second, false)] {
-        assert_eq!(answer!(store.save_tariff(tariff)), is_saved);
+    assert!(!answer!(store.save_tariff(&second, over_first)), "there is no first version");
+    for (tariff, before, is_saved) in [
+        (&first, absent, true),
+        (&first, absent, false),
+        (&second, over_first, true),
+        (&second, over_first, false),
+    ] {
+        assert_eq!(answer!(store.save_tariff(tariff, before)), is_saved);
     }
     assert_eq!(answer!(store.tariff(&first.id)), Some(second.clone()));
 
     let other = StoredTariff { id: "an-offer".parse().expect("an id"), ..first.clone() };
-    assert!(answer!(store.save_tariff(&other)));
-    assert_eq!(all(store).await, [other.clone(), second], "sorted by id");
-    for _ in 0..2 {
-        answer!(store.delete_tariff(&first.id));
-        assert_eq!(all(store).await, std::slice::from_ref(&other));
+    assert!(answer!(store.save_tariff(&other, absent)));
+    assert_eq!(all(store).await, [other.clone(), second.clone()], "sorted by id");
+    for (tariff, is_deleted) in [(&first, false), (&second, true), (&second, false)] {
+        assert_eq!(answer!(store.delete_tariff(tariff)), is_deleted);
     }
-    assert!(answer!(store.save_tariff(&first)), "the first version again");
+    assert_eq!(all(store).await, [other]);
+    assert!(answer!(store.save_tariff(&first, absent)), "as if it had never been there");
 }

@@ -4,7 +4,7 @@ use domain::{Bucket, FoldRules, QuarterHour, Reading, Rollup, TimeRange, Timesta
 use dynamodb::DynamoStore;
 use table::item::Kind as _;
 use table::{
-    DeviceGroups, EditTariffs as _, LateMark, MarkLateChanges as _, ReadLateChanges as _,
+    DeviceGroups, EditTariffs as _, Expected, LateMark, MarkLateChanges as _, ReadLateChanges as _,
     RegisterDevices as _, StoredTariff,
 };
 
@@ -194,7 +194,7 @@ async fn bills(meter: &Meter) -> Vec<Row> {
         );
         let tariff =
             StoredTariff { id: id.parse().expect("an id"), version: 1, edited: at(0), written };
-        assert!(answer!(meter.store.save_tariff(&tariff)));
+        assert!(answer!(meter.store.save_tariff(&tariff, Expected::Absent)));
     }
 
     let month = "from=2026-01-12T00:00:00Z&to=2026-02-11T00:00:00Z";
@@ -215,10 +215,17 @@ async fn bills(meter: &Meter) -> Vec<Row> {
     ] {
         rows.push(row(number, title, meter.cost("/cost", &query, count).await));
     }
-    let share = meter.cost("/devices/meter/cost", &of(month, "zones"), 1).await;
-    rows.push(row("25k", "the share of a device in a month with zones", share));
+    for (number, title, tariffs, count) in [
+        ("25k", "the share of a device in a month with zones", "zones", 1),
+        ("25l", "the same by two tariffs", "zones,flat", 2),
+    ] {
+        let share = meter.cost("/devices/meter/cost", &of(month, tariffs), count).await;
+        rows.push(row(number, title, share));
+    }
     assert!(rows[0].measured.0 <= 5.0 && rows[1].measured.0 <= 19.0);
     assert!(rows[3].measured.0 <= 94.0 && rows[4].measured.0 <= 142.0);
+    // Of a further tariff only the tariff is read: the energy of a share is read once.
+    assert!((rows[6].measured.0 - rows[5].measured.0 - 1.0).abs() < 0.1);
     rows
 }
 

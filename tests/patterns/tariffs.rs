@@ -1,6 +1,6 @@
 //! What tariffs cost: a home with three of them.
 
-use table::{EditTariffs as _, ReadTariffs as _, StoredTariff};
+use table::{EditTariffs as _, Expected, ReadTariffs as _, StoredTariff};
 
 use super::{Row, costs};
 use crate::engine::Engine;
@@ -22,12 +22,14 @@ pub(super) async fn rows() -> Vec<Row> {
         written: "x".repeat(900),
     };
     for id in ["grid", "offer"] {
-        assert!(store.save_tariff(&of(id), &given).await.expect("saved"));
+        assert!(store.save_tariff(&of(id), Expected::Absent, &given).await.expect("saved"));
     }
     vec![
         nothing,
         costs("25b", "save a tariff of 900 bytes, unless somebody else has", async |invocation| {
-            assert!(store.save_tariff(&of("spot"), invocation).await.expect("saved"));
+            let spot = of("spot");
+            let saved = store.save_tariff(&spot, Expected::Absent, invocation);
+            assert!(saved.await.expect("saved"));
         })
         .await,
         costs("25c", "the tariffs, of 3", async |invocation| {
@@ -40,7 +42,7 @@ pub(super) async fn rows() -> Vec<Row> {
         })
         .await,
         costs("25e", "delete one", async |invocation| {
-            store.delete_tariff(&of("grid").id, invocation).await.expect("deleted");
+            assert!(store.delete_tariff(&of("grid"), invocation).await.expect("deleted"));
         })
         .await,
     ]

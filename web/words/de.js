@@ -570,7 +570,7 @@ export const words = {
   lacks_energy: "Niemand weiß, was von {from} bis {to} verbraucht wurde.",
   lacks_spread: "{energy} von {from} bis {to} wurden über längere Zeit gemessen. Sie sind gleichmäßig verteilt.",
   lacks_days: "Die Liste {name} hat kein Datum in {year}.",
-  lacks_meter: "Den Zähler {name} gibt es nicht.",
+  lacks_meter: "Den Zähler {name} gibt es nicht, oder er hat eine andere Einheit als der erste.",
   meter: "Zähler",
   newPricesFrom: "Neue Preise ab",
   noPrices: "Noch sendet kein Gerät Preise. {connect}.",

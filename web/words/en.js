@@ -569,7 +569,7 @@ export const words = {
   lacks_energy: "Nobody knows what was used from {from} to {to}.",
   lacks_spread: "{energy} from {from} to {to} were measured over a longer time. They are spread evenly.",
   lacks_days: "The list {name} has no date in {year}.",
-  lacks_meter: "The meter {name} is not there.",
+  lacks_meter: "The meter {name} is not there, or has another unit than the first.",
   meter: "Meter",
   newPricesFrom: "New prices from",
   noPrices: "No device sends prices yet. {connect}.",

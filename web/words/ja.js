@@ -570,7 +570,7 @@ export const words = {
   lacks_energy: "{from} から {to} までの使用量は分かりません。",
   lacks_spread: "{from} から {to} までの {energy} はより長い間隔で測られました。均等に割り振っています。",
   lacks_days: "リスト {name} に {year} 年の日付がありません。",
-  lacks_meter: "メーター {name} がありません。",
+  lacks_meter: "メーター {name} がないか、単位が最初のメーターと違います。",
   meter: "メーター",
   newPricesFrom: "新しい単価の開始日",
   noPrices: "単価を送る機器がまだありません。{connect}。",

@@ -10,7 +10,7 @@ use runtime::http::Call;
 use runtime::telemetry::chain;
 use serde::Serialize;
 use serde_json::json;
-use table::StoredTariff;
+use table::{Expected, StoredTariff};
 use tariffs::{Tariff, WrittenTariff};
 
 use crate::handlers::Handlers;
@@ -20,6 +20,8 @@ use crate::saved::{contended, ensure_at_most};
 
 /// The maximum number of tariffs.
 const MAX_TARIFFS: usize = 20;
+/// How often a save is tried while others save, and how often it counts the tariffs until others take back theirs.
+const MAX_ATTEMPTS: usize = 5;
 /// The maximum size of a body after decompression, and so of a tariff.
 const MAX_BODY: usize = 64 << 10;
 /// The members of a shown tariff that a PUT passes over.
@@ -140,45 +142,66 @@ pub(crate) async fn put(
     let edited_version = written.version.take();
     let home = handlers.known_state.horizon(call.session).await?.zone();
     let tariff = Tariff::of(&written, home).map_err(wrong)?;
-
-    let before = call.session.tariff(&id).await?;
-    let version = before.as_ref().map_or(0, |stored| stored.version);
-    if edited_version.is_some_and(|edited| edited != version) {
-        let detail = format!("The tariff {id} has version {version}; read it, and edit that.");
-        return Err(Problem::new(ProblemKind::Conflict, detail));
-    }
-    if before.is_none() {
-        ensure_at_most(MAX_TARIFFS, "tariffs", call.session.tariffs().await?.found.len() + 1)?;
-    }
-
     let text = serde_json::to_string(&written).expect("texts and numbers");
-    let mut saved = before.clone().filter(|before| before.written == text);
-    if saved.is_none() {
-        let (version, edited) = (version + 1, call.session.now);
-        let new = StoredTariff { id, version, edited, written: text };
-        save(&new, call).await?;
-        saved = Some(new);
-    }
 
-    let stored = saved.expect("stored before or now");
+    let stored = save(&id, edited_version, &text, call).await?;
     let warnings = warnings::of(&written, handlers, call).await?;
     let row = TariffRow::from(KnownTariff { stored, written, tariff });
     Ok(Response::json(200, &TariffRow { warnings, ..row }))
 }
 
-/// Stores a tariff. Several people may save at the same moment, so the number is checked after a first version, too.
-async fn save(tariff: &StoredTariff, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
-    if !call.session.save_tariff(tariff).await? {
-        return Err(contended("tariff"));
-    }
-    if tariff.version == 1 {
-        let count = call.session.tariffs().await?.found.len();
-        if let Err(too_many) = ensure_at_most(MAX_TARIFFS, "tariffs", count) {
-            call.session.delete_tariff(&tariff.id).await?;
-            return Err(too_many);
+/// Stores a tariff in place of what is stored. If somebody else is faster, the version is compared again. Versions come from
+/// the clock, so that none comes again after a deletion.
+async fn save(
+    id: &TariffId,
+    edited_version: Option<u64>,
+    text: &str,
+    call: &mut Call<'_, impl Store>,
+) -> Result<StoredTariff, Problem> {
+    for _ in 0..MAX_ATTEMPTS {
+        let before = call.session.tariff(id).await?;
+        let version = before.as_ref().map_or(0, |stored| stored.version);
+        if edited_version.is_some_and(|edited| edited != version) {
+            let detail = format!("The tariff {id} has version {version}; read it, and edit that.");
+            return Err(Problem::new(ProblemKind::Conflict, detail));
+        }
+        match before {
+            Some(same) if same.written == text => return Ok(same),
+            Some(_) => {}
+            None => {
+                let count = call.session.tariffs().await?.found.len();
+                ensure_at_most(MAX_TARIFFS, "tariffs", count + 1)?;
+            }
+        }
+
+        let (edited, written) = (call.session.now, text.to_owned());
+        let next = (version + 1).max(edited.as_millis().unsigned_abs());
+        let new = StoredTariff { id: id.clone(), version: next, edited, written };
+        if call.session.save_tariff(&new, Expected::before(version + 1)).await? {
+            if version == 0 {
+                ensure_place(&new, call).await?;
+            }
+            return Ok(new);
         }
     }
-    Ok(())
+    Err(contended("tariff"))
+}
+
+/// Takes back a new tariff if there are too many: several people may save at the same moment. The latest go first, and
+/// the others stay as soon as they count no more than there may be. So the last to save has counted all that stay.
+async fn ensure_place(new: &StoredTariff, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
+    let is_earlier = |other: &&StoredTariff| (other.edited, &other.id) < (new.edited, &new.id);
+    for _ in 0..MAX_ATTEMPTS {
+        let stored = call.session.tariffs().await?.found;
+        if stored.len() <= MAX_TARIFFS {
+            return Ok(());
+        }
+        if stored.iter().filter(is_earlier).count() >= MAX_TARIFFS {
+            break;
+        }
+    }
+    call.session.delete_tariff(new).await?;
+    ensure_at_most(MAX_TARIFFS, "tariffs", MAX_TARIFFS + 1)
 }
 
 /// `DELETE /tariffs/{id}`
@@ -187,10 +210,11 @@ pub(crate) async fn delete(
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let id = tariff_id(call)?;
-    if call.session.tariff(&id).await?.is_none() {
-        return Err(not_found("tariff", id.as_str()));
+    let stored = call.session.tariff(&id).await?;
+    let stored = stored.ok_or_else(|| not_found("tariff", id.as_str()))?;
+    if !call.session.delete_tariff(&stored).await? {
+        return Err(contended("tariff"));
     }
-    call.session.delete_tariff(&id).await?;
     Ok(Response::json(200, &json!({"deleted": 1, "has_more": false})))
 }
 

@@ -150,6 +150,12 @@ impl<'de> Deserializer<'de> for JsonValue<'de> {
         }
     }
 
+    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, BodyFault> {
+        let number = self.json.get().parse();
+        let number = number.map_err(|_| BodyFault::custom("must be a whole number from 0 on"))?;
+        visitor.visit_u64(number)
+    }
+
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, BodyFault> {
         visitor.visit_str(&string(self.json)?)
     }
@@ -210,7 +216,7 @@ impl<'de> Deserializer<'de> for JsonValue<'de> {
     }
 
     serde::forward_to_deserialize_any! {
-        i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str bytes byte_buf unit unit_struct tuple tuple_struct
+        i8 i16 i32 i64 i128 u8 u16 u32 u128 f32 f64 char str bytes byte_buf unit unit_struct tuple tuple_struct
         identifier ignored_any
     }
 }

@@ -35,6 +35,8 @@ pub struct RowIncrease {
     pub flags: Flags,
     /// Whether a part of the amount is estimated, from a step between two values that are more than 15 minutes apart.
     pub estimated: bool,
+    /// The time of the row between two values.
+    pub measured: TimeDelta,
 }
 
 /// The integral of a power over one row.
@@ -74,16 +76,19 @@ pub fn increases(
             *increase.amount.get_or_insert_with(Exact::zero) += &share;
             increase.flags = increase.flags.union(step.flag.map(Flags::from).unwrap_or_default());
             increase.estimated |= is_part && whole > MAX_MEASURED;
+            increase.measured += end.since(start);
         }
     }
     increases
 }
 
 fn inside(rollup: Option<&MetricRollup>) -> RowIncrease {
-    match rollup.map(|metric| (metric.count, &metric.of_kind)) {
+    match rollup.map(|metric| (metric, &metric.of_kind)) {
         // With a single value there is no step.
-        Some((2.., OfKind::Counter { increase, flags })) => {
-            RowIncrease { amount: Some(increase.clone()), flags: *flags, estimated: false }
+        Some((metric, OfKind::Counter { increase, flags })) if metric.count > 1 => {
+            let (amount, flags) = (Some(increase.clone()), *flags);
+            let measured = metric.last.at.since(metric.first.at);
+            RowIncrease { amount, flags, estimated: false, measured }
         }
         _ => RowIncrease::default(),
     }

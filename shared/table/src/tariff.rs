@@ -11,19 +11,12 @@ use crate::{Expected, Listing, StoreResult};
 pub struct StoredTariff {
     /// The id of the tariff.
     pub id: TariffId,
-    /// The number of times that a person saved the tariff.
+    /// Rises with each save. No later tariff of the same id has it, also after a deletion.
     pub version: u64,
     /// When a person last saved the tariff.
     pub edited: Timestamp,
     /// The tariff as a person wrote it, as JSON.
     pub written: String,
-}
-
-impl StoredTariff {
-    /// A save of this version expects that the previous version is stored.
-    pub const fn expected(&self) -> Expected {
-        Expected::before(self.version)
-    }
 }
 
 ports! {
@@ -38,11 +31,10 @@ ports! {
 
     /// A person's edits of the tariffs.
     EditTariffs [(UpdateItem, Tariffs), (DeleteItem, Tariffs)] {
-        /// Stores a tariff in place of its previous version. A first version is stored only if there is no tariff of
-        /// this id. Returns whether the tariff is stored. A repeat is refused.
-        fn save_tariff(tariff: &StoredTariff) -> StoreResult<bool>;
+        /// Stores a tariff in place of what was read. Returns whether the tariff is stored. A repeat is refused.
+        fn save_tariff(tariff: &StoredTariff, before: Expected) -> StoreResult<bool>;
 
-        /// Deletes a tariff. A repeat changes nothing.
-        fn delete_tariff(id: &TariffId) -> StoreResult<()>;
+        /// Deletes a tariff if it has this version. Returns whether the tariff is deleted. A repeat is refused.
+        fn delete_tariff(tariff: &StoredTariff) -> StoreResult<bool>;
     }
 }

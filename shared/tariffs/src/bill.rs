@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use domain::{Amount, CalendarUnit, Exact, QuarterHour, TimeRange, Timestamp};
+use domain::{Amount, CalendarUnit, Exact, QuarterHour, TimeRange, Timestamp, Zone};
 use serde::{Serialize, Serializer};
 
 use crate::missing::{Missing, MissingKind, MissingList, shown};
@@ -52,6 +52,8 @@ pub struct BillInput<'a> {
     pub steps: &'a [EnergyStep],
     /// The prices of the tariff's series.
     pub prices: &'a Prices,
+    /// What the steps lack, before they are billed.
+    pub missing: &'a [Missing],
     /// The time up to which standing charges accrue: now, or later.
     pub until: Timestamp,
     /// Whether the bill is that of a device's share: no standing charges, nothing sold, and each step at the price of
@@ -75,6 +77,9 @@ pub struct BillRow {
     #[serde(serialize_with = "money")]
     #[cfg_attr(feature = "schema", schemars(with = "Exact"))]
     pub amount: Amount,
+    /// Whether something is missing.
+    #[serde(skip)]
+    pub is_incomplete: bool,
 }
 
 /// The sums of a line, or of one of its zones or tiers.
@@ -168,6 +173,10 @@ struct BillFold<'a> {
     month: TimeRange,
     /// The day of the step.
     day: TimeRange,
+    /// The hour of UTC for which `changes_within_hour` holds.
+    hour: Option<TimeRange>,
+    /// Whether a price changes within the hour, so that energy of the whole hour is spread over several prices.
+    changes_within_hour: bool,
     /// The begin of the time whose standing charges are not in the sums yet. They are added once a day and row.
     uncharged: Timestamp,
 }
@@ -175,7 +184,7 @@ struct BillFold<'a> {
 impl<'a> BillFold<'a> {
     fn new(input: BillInput<'a>) -> Self {
         let first = input.steps.first().map_or(input.rows[0].from(), |step| step.range.from());
-        Self {
+        let mut fold = Self {
             rows: vec![BillRow::default(); input.rows.len()],
             lines: vec![Vec::new(); input.tariff.lines.len()],
             months: BTreeMap::new(),
@@ -183,9 +192,13 @@ impl<'a> BillFold<'a> {
             metered: Amount::zero(),
             month: CalendarUnit::Month.bucket_of(first, input.tariff.zone),
             day: CalendarUnit::Day.bucket_of(first, input.tariff.zone),
+            hour: None,
+            changes_within_hour: false,
             uncharged: input.rows[0].from(),
             input,
-        }
+        };
+        input.missing.iter().for_each(|missing| fold.note(missing.clone()));
+        fold
     }
 
     fn add(&mut self, step: &EnergyStep) {
@@ -204,7 +217,7 @@ impl<'a> BillFold<'a> {
 
     /// Adds a step to the sums, line by line.
     fn bill(&mut self, step: &EnergyStep) {
-        let BillInput { tariff, rows, is_share, .. } = self.input;
+        let BillInput { tariff, rows, .. } = self.input;
         let (from, to) = (step.range.from(), step.range.to());
         let row = rows.partition_point(|row| row.to() <= from);
         if self.day.to() <= from {
@@ -212,14 +225,11 @@ impl<'a> BillFold<'a> {
         }
         let is_end = to == self.day.to() || to == rows[row].to();
         let charged = TimeRange::new(self.uncharged, to).ok().filter(|_| is_end);
-        let is_billed =
-            |named: &NamedLine| !is_share || matches!(named.per, Per::Used | Per::Percent);
-        let mut above = Amount::zero();
-        let (mut held, mut has_price) = (Vec::new(), false);
+        let (mut above, mut has_price) = (Amount::zero(), false);
 
         for (place, named) in tariff.lines.iter().enumerate() {
-            let Some(line) = named.at(from).filter(|_| is_billed(named)) else { continue };
-            held.push(line);
+            let line = named.at(from).filter(|_| self.input.is_billed(named));
+            let Some(line) = line else { continue };
             has_price |= named.per == Per::Used;
             let parts = match &line.pricing {
                 Pricing::Flat(price) if !named.per.is_of_energy() => {
@@ -248,7 +258,7 @@ impl<'a> BillFold<'a> {
         }
         self.rows[row].amount.add(&above);
         self.rows[row].add_energy(step.used.as_ref(), step.sold.as_ref());
-        self.note_missing(&held, has_price, step);
+        self.note_missing(has_price, step);
     }
 
     /// The energy of a step, priced by a line: one part, or one for each tier with energy.
@@ -258,77 +268,77 @@ impl<'a> BillFold<'a> {
         line: &'a TariffLine,
         step: &EnergyStep,
     ) -> Vec<LinePart<'a>> {
-        let BillInput { tariff, prices, is_share, .. } = self.input;
         let flow = if named.per == Per::Sold { &step.sold } else { &step.used };
         let quantity = flow.clone().unwrap_or_default();
 
         let (zone, price) = match &line.pricing {
-            Pricing::Flat(price) => (None, price.clone()),
-            Pricing::Zones { price, zones } => {
-                let moment = tariff.moment(step.range.from());
-                let mut matching = zones.iter().rev();
-                let zone = matching.find(|zone| zone.matches(&moment, &tariff.day_lists));
-                (
-                    zone.map(|zone| zone.name.as_str()),
-                    zone.map_or(price, |zone| &zone.price).clone(),
-                )
-            }
-            Pricing::Tiers(tiers) if is_share => {
+            Pricing::Tiers(tiers) if self.input.is_share => {
                 let tier = tier_of(tiers, &self.metered);
-                (Some(tier.name.as_str()), tier.price.clone())
+                (Some(tier.name.as_str()), Some(tier.price.clone()))
             }
             Pricing::Tiers(tiers) => return by_tier(tiers, &self.metered, &quantity),
-            Pricing::Series(series) => {
-                let quarter = QuarterHour::of(step.range.from());
-                let price = series.price(prices, quarter, tariff.zone);
-                if price.is_none() && quantity.sign() != Ordering::Equal {
-                    self.missing.add(Missing {
-                        line: Some(named.name.clone()),
-                        kwh: Some(quantity.clone()),
-                        ..Missing::of(MissingKind::Price, step.range)
-                    });
-                }
-                (None, price.unwrap_or_else(Exact::zero))
-            }
+            _ => self.input.price_at(line, step.range.from()),
         };
+        if price.is_none() {
+            let (line, kwh) = (Some(named.name.clone()), Some(quantity.clone()));
+            self.note(Missing { line, kwh, ..Missing::of(MissingKind::Price, step.range) });
+        }
+        let price = price.unwrap_or_else(Exact::zero);
         vec![LinePart { zone, amount: quantity.times(&price), quantity }]
     }
 
     /// Notes what the energy of a step lacks.
-    fn note_missing(&mut self, held: &[&TariffLine], has_price: bool, step: &EnergyStep) {
-        let tariff = self.input.tariff;
-        let mut note = |what: MissingKind, kwh: Option<&Amount>| {
-            self.missing.add(Missing { kwh: kwh.cloned(), ..Missing::of(what, step.range) });
-        };
+    fn note_missing(&mut self, has_price: bool, step: &EnergyStep) {
+        let used = step.used.clone().unwrap_or_default();
         if step.is_unknown {
-            note(MissingKind::Energy, None);
+            self.note(Missing::of(MissingKind::Energy, step.range));
         }
-
-        let used = step.used.as_ref().filter(|used| used.sign() != Ordering::Equal);
-        let Some(used) = used else { return };
+        if let Some(over) = step.spread {
+            let is_split = self.is_split(over, step.range.from());
+            let kwh = if is_split { used.clone() } else { Amount::zero() };
+            self.note(Missing { kwh: Some(kwh), ..Missing::of(MissingKind::Spread, step.range) });
+        }
         if !has_price {
-            note(MissingKind::Tariff, Some(used));
-        }
-
-        let Some(spread) = step.spread else { return };
-        let depends = |line: &&TariffLine| match &line.pricing {
-            Pricing::Flat(_) => false,
-            _ if spread == SpreadOver::Longer => true,
-            _ => tariff.changes_within_hours(line),
-        };
-        if held.iter().any(depends) {
-            note(MissingKind::Spread, Some(used));
+            self.note(Missing { kwh: Some(used), ..Missing::of(MissingKind::Tariff, step.range) });
         }
     }
 
+    /// Notes that something is missing, also in the rows.
+    fn note(&mut self, missing: Missing) {
+        if missing.has_effect() {
+            let first = self.input.rows.partition_point(|row| row.to() <= missing.from);
+            let end = self.input.rows.partition_point(|row| row.from() < missing.to);
+            self.rows[first..end].iter_mut().for_each(|row| row.is_incomplete = true);
+        }
+        self.missing.add(missing);
+    }
+
+    /// Whether energy that is spread over some time has several prices in that time.
+    fn is_split(&mut self, over: SpreadOver, at: Timestamp) -> bool {
+        let input = self.input;
+        let mut lines = input.tariff.lines.iter().filter(|named| input.is_billed(named));
+        if over == SpreadOver::Longer {
+            let is_flat = |line: &TariffLine| matches!(line.pricing, Pricing::Flat(_));
+            return lines.any(|named| named.at(at).is_some_and(|line| !is_flat(line)));
+        }
+
+        if self.hour.is_none_or(|hour| !hour.contains(at)) {
+            let hour = CalendarUnit::Hour.bucket_of(at, Zone::UTC);
+            self.hour = Some(hour);
+            self.changes_within_hour = lines.any(|named| input.changes_within(named, hour));
+        }
+        self.changes_within_hour
+    }
+
     fn finish(mut self) -> Bill {
+        self.note_days();
         let mut total = BillRow::default();
         for row in &self.rows {
             total.add_energy(row.used.as_ref(), row.sold.as_ref());
             total.amount.add(&row.amount);
+            total.is_incomplete |= row.is_incomplete;
         }
         let due = self.due();
-        self.note_days();
         let lines = self.lines.into_iter().flatten().collect();
         Bill { rows: self.rows, total, lines, due, missing: self.missing.sorted() }
     }
@@ -358,23 +368,53 @@ impl<'a> BillFold<'a> {
         let BillInput { tariff, rows, .. } = self.input;
         let range = TimeRange::new(rows[0].from(), rows[rows.len() - 1].to()).expect("rows");
         for named in &tariff.lines {
-            for line in &named.versions {
+            for line in named.versions.iter().rev() {
                 let Some(range) = line.range.intersection(range) else { continue };
-                for without in tariff.years_without_dates(line, range) {
-                    self.missing.add(Missing {
-                        line: Some(named.name.clone()),
-                        name: Some(without.list.to_owned()),
-                        ..Missing::of(MissingKind::Days, without.year)
-                    });
+                for (list, year) in tariff.years_without_dates(line, range) {
+                    let (line, name) = (Some(named.name.clone()), Some(list.to_owned()));
+                    self.note(Missing { line, name, ..Missing::of(MissingKind::Days, year) });
                 }
             }
         }
     }
 }
 
-impl BillInput<'_> {
+impl<'a> BillInput<'a> {
+    /// Whether a line is in the bill.
+    fn is_billed(&self, named: &NamedLine) -> bool {
+        !self.is_share || matches!(named.per, Per::Used | Per::Percent)
+    }
+
+    /// The zone and the price of energy at a time. By tiers there is no such price.
+    fn price_at(&self, line: &'a TariffLine, at: Timestamp) -> (Option<&'a str>, Option<Exact>) {
+        match &line.pricing {
+            Pricing::Flat(price) => (None, Some(price.clone())),
+            Pricing::Zones { price, zones } => {
+                let moment = self.tariff.moment(at);
+                let mut matching = zones.iter().rev();
+                match matching.find(|zone| zone.matches(&moment, &self.tariff.day_lists)) {
+                    Some(zone) => (Some(&zone.name), Some(zone.price.clone())),
+                    None => (None, Some(price.clone())),
+                }
+            }
+            Pricing::Tiers(_) => (None, None),
+            Pricing::Series(series) => {
+                (None, series.price(self.prices, QuarterHour::of(at), self.tariff.zone))
+            }
+        }
+    }
+
+    /// Whether the price of a line changes within an hour of UTC.
+    fn changes_within(&self, named: &'a NamedLine, hour: TimeRange) -> bool {
+        let price = |at: Timestamp| named.at(at).and_then(|line| self.price_at(line, at).1);
+        let quarters = CalendarUnit::QuarterHour.buckets(hour, Zone::UTC);
+        let mut prices = quarters.map(|quarter| price(quarter.from()));
+        let of_first = prices.next().flatten();
+        prices.any(|price| price != of_first)
+    }
+
     /// A percentage of what stands above it, or a standing charge as far as it has accrued.
-    fn charges<'a>(
+    fn charges(
         &self,
         per: Per,
         price: &Exact,

@@ -1,5 +1,6 @@
 //! What the sums of a bill lack. Sums up nothing.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use domain::{Amount, TimeRange, Timestamp};
@@ -20,7 +21,7 @@ domain::words! {
         Spread = "spread",
         /// A named list of a zone has no date in a year. The prices are those of other zones.
         Days = "days",
-        /// A meter is deleted or has no such metric.
+        /// A meter is deleted, has no such metric or another unit than the first.
         Meter = "meter",
     }
 }
@@ -45,12 +46,24 @@ pub struct Missing {
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shown")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<domain::Exact>"))]
     pub kwh: Option<Amount>,
+    /// Whether no earlier entry is of the same kind, line and name.
+    #[serde(skip)]
+    pub is_first: bool,
+    /// Until when it is missing, also without an effect.
+    #[serde(skip)]
+    pub until: Timestamp,
 }
 
 impl Missing {
     /// Something that is missing in a range, of no line.
     pub const fn of(what: MissingKind, range: TimeRange) -> Self {
-        Self { what, line: None, name: None, from: range.from(), to: range.to(), kwh: None }
+        let (from, to) = (range.from(), range.to());
+        Self { what, line: None, name: None, from, to, kwh: None, is_first: false, until: to }
+    }
+
+    /// Whether the sums lack anything by it: a price may be missing while nothing is used.
+    pub(crate) fn has_effect(&self) -> bool {
+        self.kwh.as_ref().is_none_or(|kwh| kwh.sign() != Ordering::Equal)
     }
 }
 
@@ -60,7 +73,8 @@ pub(crate) fn shown<S: Serializer>(amount: &Option<Amount>, to: S) -> Result<S::
     amount.as_ref().map(Amount::shown).serialize(to)
 }
 
-/// All that a bill lacks, joined where it is the same in neighbouring time.
+/// All that a bill lacks. An entry goes on as long as the same is missing, also while nothing is used. It reaches from the
+/// first to the last time at which that has an effect.
 #[derive(Debug, Default)]
 pub(crate) struct MissingList {
     entries: Vec<Missing>,
@@ -76,12 +90,18 @@ impl MissingList {
     pub(crate) fn add(&mut self, missing: Missing) {
         let key = (missing.what, missing.line.clone(), missing.name.clone());
         let last = self.last.get(&key).map(|place| &mut self.entries[*place]);
-        let Some(last) = last.filter(|last| last.to >= missing.from) else {
-            self.last.insert(key, self.entries.len());
-            return self.entries.push(missing);
+        let Some(last) = last.filter(|last| last.until >= missing.from) else {
+            if missing.has_effect() {
+                let is_first = self.last.insert(key, self.entries.len()).is_none();
+                self.entries.push(Missing { is_first, ..missing });
+            }
+            return;
         };
 
-        last.to = last.to.max(missing.to);
+        last.until = missing.to;
+        if missing.has_effect() {
+            last.to = missing.to;
+        }
         if let (Some(sum), Some(energy)) = (&mut last.kwh, &missing.kwh) {
             sum.add(energy);
         }
@@ -112,5 +132,19 @@ mod tests {
 
         let ends: Vec<Timestamp> = list.sorted().iter().map(|missing| missing.to).collect();
         assert_eq!(ends, [[begin(3); 40], [begin(6); 40]].concat());
+    }
+
+    #[test]
+    fn an_entry_goes_on_through_time_without_energy_and_ends_with_the_last_energy() {
+        let begin = |hours: i64| Timestamp::from_millis(hours * 3_600_000).expect("a time");
+        let hour = |hours| TimeRange::new(begin(hours), begin(hours + 1)).expect("a range");
+        let mut list = MissingList::default();
+        for (hours, kwh) in [(0, 0_i64), (1, 1), (2, 0), (3, 0), (4, 2), (5, 0), (7, 1)] {
+            let kwh = Some(Amount::counted(domain::Exact::from(kwh)));
+            list.add(Missing { kwh, ..Missing::of(MissingKind::Tariff, hour(hours)) });
+        }
+
+        let shown: Vec<_> = list.sorted().into_iter().map(|entry| (entry.from, entry.to)).collect();
+        assert_eq!(shown, [(begin(1), begin(5)), (begin(7), begin(8))]);
     }
 }

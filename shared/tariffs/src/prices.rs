@@ -55,8 +55,9 @@ impl PriceSeries {
             quarter = quarter.next();
         }
 
-        let mean = sum.rounded_quotient(&Exact::from(count))?;
-        Some(&(&mean * &self.times) + &self.adder)
+        // The share of a quarter, a half or a whole slot has few digits, so the mean has each digit.
+        let share = Exact::from(1_i64).rounded_quotient(&Exact::from(count))?;
+        Some(&(&(&sum * &share) * &self.times) + &self.adder)
     }
 
     /// The last value from the start of its time up to the quarter's end.
@@ -69,5 +70,36 @@ impl PriceSeries {
         let held = self.holds.unit().bucket_of(quarter.start(), zone);
         let first = QuarterHour::of(held.from());
         values.range(first..=quarter).next_back().map(|(_, value)| value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::given::{at, exact};
+
+    use super::*;
+
+    #[test]
+    fn the_mean_of_a_slot_has_each_digit() {
+        let source = PriceSource {
+            device: "spot".parse().expect("an id"),
+            metric: "price".parse().expect("a name"),
+        };
+        let first = QuarterHour::of(at("2026-01-11T16:00:00Z"));
+        let quarters = std::iter::successors(Some(first), |quarter| Some(quarter.next()));
+        let values = ["0.12345678901234567890123456789", "0", "1", "0.5"].map(exact);
+        let prices = Prices::from([(source.clone(), quarters.zip(values).collect())]);
+
+        for (slot, mean) in [
+            (PriceSlot::Quarter, "0.12345678901234567890123456789"),
+            (PriceSlot::Half, "0.061728394506172839450617283945"),
+            (PriceSlot::Hour, "0.4058641972530864197253086419725"),
+        ] {
+            let (source, holds) = (source.clone(), PriceSlot::Quarter);
+            let (times, adder) = (Exact::from(1_i64), Exact::zero());
+            let series = PriceSeries { source, slot, holds, times, adder };
+            let price = series.price(&prices, first, Zone::UTC).expect("a price");
+            assert_eq!(price.to_string(), mean);
+        }
     }
 }

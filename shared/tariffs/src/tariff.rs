@@ -84,12 +84,6 @@ pub struct Tier {
     pub(crate) price: Exact,
 }
 
-/// The part of a year in which a list has no date.
-pub(crate) struct YearWithoutDates<'a> {
-    pub(crate) list: &'a str,
-    pub(crate) year: TimeRange,
-}
-
 impl NamedLine {
     /// The line that holds at a time. If it is the time of several lines, the newest `from` wins.
     pub(crate) fn at(&self, at: Timestamp) -> Option<&TariffLine> {
@@ -171,8 +165,13 @@ impl Tariff {
     }
 
     fn line(&self, written: &WrittenLine) -> Result<TariffLine, MemberError> {
-        let begin = written.from.map_or(Timestamp::MIN, |date| self.zone.midnight(date));
-        let end = written.to.map_or(Timestamp::MAX, |date| self.zone.midnight(date));
+        let midnight = |member: &str, date: LocalDate| match self.zone.midnight(date) {
+            Timestamp::MIN => Err(MemberError::of(member, "is before 1970, when times begin")),
+            at => Ok(at),
+        };
+        let begin = written.from.map(|date| midnight("from", date)).transpose()?;
+        let end = written.to.map(|date| midnight("to", date)).transpose()?;
+        let (begin, end) = (begin.unwrap_or(Timestamp::MIN), end.unwrap_or(Timestamp::MAX));
         let range =
             TimeRange::new(begin, end).map_err(|_| MemberError::of("to", "is not after from"))?;
         if written.round == Some(Rounding::HalfUp) {
@@ -273,18 +272,6 @@ impl Tariff {
         self.zone != home || self.lines_in(range).any(is_finer)
     }
 
-    /// Whether a price changes within an hour, so that energy of whole hours is spread too far.
-    pub(crate) fn changes_within_hours(&self, line: &TariffLine) -> bool {
-        match &line.pricing {
-            Pricing::Flat(_) | Pricing::Tiers(_) => false,
-            Pricing::Zones { zones, .. } => {
-                let begin = self.day_begins.num_minutes() % 60 != 0;
-                begin || zones.iter().any(|zone| zone.hours.change_within_hours())
-            }
-            Pricing::Series(series) => series.slot < crate::written::PriceSlot::Hour,
-        }
-    }
-
     /// Whether tiers count what was used since a month's begin, anywhere in a range.
     pub fn has_tiers(&self, range: TimeRange) -> bool {
         self.lines_in(range).any(|line| matches!(line.pricing, Pricing::Tiers(_)))
@@ -299,12 +286,12 @@ impl Tariff {
         self.lines_in(range).filter_map(source).collect()
     }
 
-    /// The years of a range in which a list that the line's zones use has no date.
+    /// The lists that the line's zones use, with the years of a range in which they have no date.
     pub(crate) fn years_without_dates(
         &self,
         line: &TariffLine,
         range: TimeRange,
-    ) -> Vec<YearWithoutDates<'_>> {
+    ) -> Vec<(&str, TimeRange)> {
         let Pricing::Zones { zones, .. } = &line.pricing else { return Vec::new() };
         let used: BTreeSet<usize> =
             zones.iter().flat_map(|zone| zone.days.lists.iter().copied()).collect();
@@ -312,12 +299,10 @@ impl Tariff {
         let mut found = Vec::new();
         for list in used.into_iter().map(|list| &self.day_lists[list]) {
             for year in CalendarUnit::Year.buckets(range, self.zone) {
-                let begins_before = |at: Timestamp| {
-                    list.dates.partition_point(|date| self.zone.midnight(*date) < at)
-                };
-                if begins_before(year.from()) == begins_before(year.to()) {
+                let dates = self.zone.dates(year);
+                if !list.dates.iter().any(|date| dates.contains(date)) {
                     let year = year.intersection(range).expect("it touches the range");
-                    found.push(YearWithoutDates { list: &list.name, year });
+                    found.push((list.name.as_str(), year));
                 }
             }
         }

@@ -180,7 +180,7 @@ pub struct WrittenSeries {
 }
 
 /// A length of time on the local clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub enum PriceSlot {
     /// A quarter of an hour.

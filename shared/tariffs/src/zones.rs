@@ -138,12 +138,6 @@ impl Hours {
         Ok(Self(bits))
     }
 
-    /// Whether a change is not on a full hour.
-    pub(crate) fn change_within_hours(self) -> bool {
-        let is_in = |quarter: u32| self.0 >> quarter & 1;
-        (0..Self::COUNT).any(|quarter| is_in(quarter) != is_in(quarter / 4 * 4))
-    }
-
     fn span(text: &str) -> Option<u128> {
         let (from, to) = text.split_once('-')?;
         let (from, to) = (quarter_of(from)?, quarter_of(to)?);

@@ -1,6 +1,6 @@
 //! Looks up the device, room, home or list of devices that a request names, or says why not. Writes no page.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::{Problem, ProblemKind};
@@ -32,6 +32,21 @@ impl<C: Clock> Handlers<C> {
             Some(device) => Ok(device),
             None => Err(device_not_found(id, call).await),
         }
+    }
+
+    /// Devices by their ids, without those that are not known.
+    pub(crate) async fn devices_by_id(
+        &self,
+        ids: BTreeSet<&DeviceId>,
+        call: &mut Call<'_, impl Store>,
+    ) -> Result<BTreeMap<DeviceId, Device>, Problem> {
+        let mut devices = BTreeMap::new();
+        for id in ids {
+            if let Some(device) = self.registry.device(id, call.session, call.log).await? {
+                devices.insert(id.clone(), device);
+            }
+        }
+        Ok(devices)
     }
 
     /// The room that the request's path names, and a snapshot of the registry with its devices.

@@ -2,13 +2,14 @@
 
 pub(crate) mod answer;
 mod energy;
+pub(crate) mod meter;
 mod prices;
 mod share;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{Problem, ProblemKind, Response};
-use domain::{CalendarUnit, Device, DeviceId, TariffId, TimeRange, Timestamp};
+use domain::{CalendarUnit, Device, DeviceId, TariffId, TimeRange, Timestamp, Zone};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use series::{Grid, Level, ReadAllowance};
@@ -22,7 +23,8 @@ use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::tariffs::KnownTariff;
 use answer::{CostAnswer, DeviceShare, ShownBill};
-use energy::{BilledMeter, MeteredSteps, StepPlan};
+use energy::{MeteredSteps, StepPlan};
+use meter::BilledMeter;
 
 pub(crate) use share::device_cost;
 
@@ -70,12 +72,12 @@ impl CostRequest {
     /// The tariffs that the request names, in one currency.
     async fn named(
         &self,
-        plan: &RowPlan,
+        home: Zone,
         call: &mut Call<'_, impl Store>,
     ) -> Result<Vec<KnownTariff>, Problem> {
         let mut known: Vec<KnownTariff> = Vec::new();
         for id in &self.tariffs {
-            let tariff = KnownTariff::find(id, plan.horizon.zone(), call).await?;
+            let tariff = KnownTariff::find(id, home, call).await?;
             let first = known.first().map_or(&tariff, |first| first);
             if first.written.currency != tariff.written.currency {
                 return Err(Problem::field("tariff", "names tariffs in different currencies"));
@@ -91,15 +93,17 @@ pub(crate) async fn cost(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let request = CostRequest::parse(call)?;
-    let plan = RowPlan::of(&request.series, QueryScope::All, &handlers.known_state, call).await?;
-    let mut tariffs = request.named(&plan, call).await?;
+    let mut request = CostRequest::parse(call)?;
+    let home = handlers.known_state.horizon(call.session).await?.zone();
+    let mut tariffs = request.named(home, call).await?;
     let is_compared = !tariffs.is_empty();
     if !is_compared {
-        tariffs = KnownTariff::all(plan.horizon.zone(), call).await?;
+        tariffs = KnownTariff::all(home, call).await?;
         tariffs.retain(|known| !known.tariff.meters.is_empty());
     }
 
+    request.series.prefer_zone(zone_of(&tariffs));
+    let plan = RowPlan::of(&request.series, QueryScope::All, &handlers.known_state, call).await?;
     let groups = BillGroup::of(&tariffs, is_compared);
     let devices = devices_of(&groups, handlers, call).await?;
     let mut shared = Vec::new();
@@ -128,6 +132,12 @@ pub(crate) async fn cost(
         bills.append(&mut of_group);
     }
     CostAnswer { request: &request, plan: &plan, bills }.respond(biller.reach, call)
+}
+
+/// The time zone of tariffs; `None` if they have several.
+fn zone_of(tariffs: &[KnownTariff]) -> Option<Zone> {
+    let zone = tariffs.first()?.tariff.zone;
+    tariffs.iter().all(|known| known.tariff.zone == zone).then_some(zone)
 }
 
 /// Tariffs that are billed by the same meters.
@@ -164,15 +174,8 @@ async fn devices_of(
     let meters = groups.iter().flat_map(|group| group.meters).map(|meter| &meter.device);
     let tariffs = groups.iter().flat_map(BillGroup::tariffs);
     let sources = tariffs.flat_map(|tariff| tariff.sources(TimeRange::ALL));
-    let named: BTreeSet<&DeviceId> = meters.chain(sources.map(|source| &source.device)).collect();
-
-    let mut devices = BTreeMap::new();
-    for id in named {
-        if let Some(device) = handlers.registry.device(id, call.session, call.log).await? {
-            devices.insert(id.clone(), device);
-        }
-    }
-    Ok(devices)
+    let named = meters.chain(sources.map(|source| &source.device)).collect();
+    handlers.devices_by_id(named, call).await
 }
 
 /// What the bills of a group are made of.
@@ -181,7 +184,7 @@ struct GroupReads {
     /// What the meters used and sold.
     metered: Vec<EnergyStep>,
     prices: Prices,
-    /// The meters that are not there.
+    /// The meters that are not billed.
     missing: Vec<Missing>,
     unit: String,
 }
@@ -227,10 +230,11 @@ impl<'r, S: Store> Biller<'r, S> {
         self.ensure_work(group.tariffs().map(|tariff| tariff.work(count)).sum())?;
 
         let (mut meters, mut missing) = (Vec::new(), Vec::new());
-        for meter in group.meters {
-            match BilledMeter::of(meter, self.devices) {
-                Some(found) => meters.push(found),
-                None => missing.push(Missing {
+        let found = BilledMeter::all(group.meters, self.devices);
+        for (meter, found) in group.meters.iter().zip(found) {
+            match found {
+                Ok(found) => meters.push(found),
+                Err(_) => missing.push(Missing {
                     name: Some(meter.device.to_string()),
                     ..Missing::of(MissingKind::Meter, range)
                 }),
@@ -249,8 +253,7 @@ impl<'r, S: Store> Biller<'r, S> {
         let prices =
             prices::read(&tariffs, self.devices, self.plan, &mut self.allowance, self.session);
         let prices = prices.await.map_err(problem)?;
-        let unit = meters.first().and_then(BilledMeter::other_unit);
-        let unit = unit.unwrap_or_else(|| "kWh".to_owned());
+        let unit = meters.first().map_or("kWh", BilledMeter::unit).to_owned();
         Ok(GroupReads { steps, metered: metered.steps, prices, missing, unit })
     }
 
@@ -332,9 +335,7 @@ impl<'r, S: Store> Biller<'r, S> {
         self.ensure_work(work)?;
         self.work += work;
 
-        let mut bill = Bill::of(self.input(tariff, reads, steps, is_share));
-        bill.missing.splice(0..0, reads.missing.iter().cloned());
-        Ok(bill)
+        Ok(Bill::of(self.input(tariff, reads, steps, is_share)))
     }
 
     /// Makes a bill, and with `lines=1` also that of each row.
@@ -369,6 +370,7 @@ impl<'r, S: Store> Biller<'r, S> {
         is_share: bool,
     ) -> BillInput<'i> {
         let (rows, until) = (self.plan.grid.rows(), self.plan.now);
-        BillInput { tariff, rows, steps, prices: &reads.prices, until, is_share }
+        let GroupReads { prices, missing, .. } = reads;
+        BillInput { tariff, rows, steps, prices, missing, until, is_share }
     }
 }

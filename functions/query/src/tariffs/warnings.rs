@@ -1,13 +1,16 @@
 //! The warnings about a saved tariff: what it names is unknown, or looks wrong. The tariff is saved all the same.
 
+use std::collections::BTreeSet;
+
 use api::Problem;
-use domain::{Device, DeviceId, Exact, MetricName, meters_above};
+use domain::{DeviceId, Exact, meters_above};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use tariffs::{Per, WrittenTariff};
 
 use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::series::cost::meter::{BilledMeter, known_device};
 
 /// The price of a kWh from which it looks like a number in hundredths, by currency.
 const LIKE_CENTS: [(&str, i64); 7] =
@@ -20,25 +23,19 @@ pub(super) async fn of(
     call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<String>, Problem> {
     let mut warnings: Vec<String> = cents(tariff).chain(shares(tariff)).collect();
-    let meters = tariff.meters.iter().map(|meter| (&meter.device, meter.metric.as_ref()));
-    let series = tariff.lines.iter().filter_map(|line| line.series.as_ref());
-    let named = meters.chain(series.map(|series| (&series.device, Some(&series.metric))));
-    if tariff.meters.is_empty() && tariff.lines.iter().all(|line| line.series.is_none()) {
+    let series = || tariff.lines.iter().filter_map(|line| line.series.as_ref());
+    let meters = tariff.meters.iter().map(|meter| &meter.device);
+    let named: BTreeSet<&DeviceId> = meters.chain(series().map(|series| &series.device)).collect();
+    if named.is_empty() {
         return Ok(warnings);
     }
 
     let snapshot = handlers.registry.snapshot_for_list(call.session, call.log).await?;
-    for (id, metric) in named {
-        let device = handlers.registry.device(id, call.session, call.log).await?;
-        let known = device.as_ref().map(Device::metrics);
-        let has = |metric: &&MetricName| known.is_some_and(|known| known.contains_key(*metric));
-        match (known, metric) {
-            (None, _) => warnings.push(format!("there is no device {id}; it has sent no reading")),
-            (Some(_), Some(metric)) if !has(&metric) => {
-                warnings.push(format!("{id} has sent no {metric}"));
-            }
-            _ => {}
-        }
+    let devices = handlers.devices_by_id(named, call).await?;
+    let meters = BilledMeter::all(&tariff.meters, &devices);
+    warnings.extend(meters.into_iter().filter_map(Result::err));
+    for series in series() {
+        warnings.extend(known_device(&series.device, Some(&series.metric), &devices).err());
     }
 
     let behind = |id: &DeviceId| snapshot.devices.get(id)?.behind();

@@ -133,6 +133,11 @@ const EVERY: Parameter = parameter(
 );
 const ZONE: Parameter =
     parameter("tz", Kind::Zone, "The time zone of the rows; by default the home's");
+const COST_ZONE: Parameter = parameter(
+    "tz",
+    Kind::Zone,
+    "The time zone of the rows; by default that of the tariffs, or the home's if they have several",
+);
 const METRIC: Parameter =
     parameter("metric", Kind::Metrics, "Only these metrics, each once, separated by commas");
 const ENERGY_METRIC: Parameter = parameter(
@@ -183,14 +188,14 @@ const COST: &[Parameter] = &[
     MONTH,
     TO,
     EVERY,
-    ZONE,
+    COST_ZONE,
     TARIFF,
     LINES_APART,
     parameter("devices", Kind::Flag, "Adds the shares of devices"),
     FORMAT,
 ];
 /// The parameters of the cost of one device.
-const DEVICE_COST: &[Parameter] = &[MONTH, TO, EVERY, ZONE, TARIFF, LINES_APART, FORMAT];
+const DEVICE_COST: &[Parameter] = &[MONTH, TO, EVERY, COST_ZONE, TARIFF, LINES_APART, FORMAT];
 /// The parameters of the notable steps of counters.
 const NOTABLE: &[Parameter] = &[FROM, TO, METRIC, FORMAT];
 /// The parameters of conditions on the metrics of a device, or of the devices of a room.

@@ -207,7 +207,8 @@ impl FoundDevices {
         Ok(())
     }
 
-    pub(super) fn add(&mut self, devices: Vec<Device>) {
+    /// Adds devices that were read from the table.
+    pub fn add(&mut self, devices: Vec<Device>) {
         let by_id = devices.into_iter().map(|device| (device.id().clone(), device));
         self.devices.extend(by_id);
     }

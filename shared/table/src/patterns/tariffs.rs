@@ -5,7 +5,7 @@ use domain::TariffId;
 use super::expected;
 use crate::db::{Db, delete, replace_all, upsert};
 use crate::keys::{Key, TARIFFS};
-use crate::{Listing, Patterns, StoreResult, StoredTariff};
+use crate::{Expected, Listing, Patterns, StoreResult, StoredTariff};
 
 impl<D: Db> Patterns<'_, D> {
     /// All tariffs as they are this moment.
@@ -18,15 +18,15 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&Key::Tariff(id.clone())).await
     }
 
-    /// Stores a tariff in place of its previous version.
-    pub async fn save_tariff(self, tariff: &StoredTariff) -> StoreResult<bool> {
+    /// Stores a tariff in place of what was read.
+    pub async fn save_tariff(self, tariff: &StoredTariff, before: Expected) -> StoreResult<bool> {
         let key = Key::Tariff(tariff.id.clone());
-        let saved = upsert(&key).when([expected(tariff.expected())]).with(replace_all(tariff));
-        self.is_written(saved).await
+        self.is_written(upsert(&key).when([expected(before)]).with(replace_all(tariff))).await
     }
 
-    /// Deletes a tariff.
-    pub async fn delete_tariff(self, id: &TariffId) -> StoreResult<()> {
-        self.write(delete(&Key::Tariff(id.clone()))).await.map(drop)
+    /// Deletes a tariff if it has this version.
+    pub async fn delete_tariff(self, tariff: &StoredTariff) -> StoreResult<bool> {
+        let still = expected(Expected::Version(tariff.version));
+        self.is_written(delete(&Key::Tariff(tariff.id.clone())).when([still])).await
     }
 }

@@ -98,6 +98,7 @@ impl Sheet {
             rows,
             steps,
             prices: &prices,
+            missing: &[],
             until,
             is_share: false,
         })

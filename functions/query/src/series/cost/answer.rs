@@ -12,7 +12,7 @@ use crate::series::answer::write::respond;
 use crate::series::question::plan::{RowPlan, RowSpan};
 use crate::tariffs::KnownTariff;
 
-/// The largest number of shown entries of `incomplete`.
+/// The largest number of shown entries of `incomplete`, unless more lines lack something.
 const MAX_INCOMPLETE: usize = 50;
 
 /// A bill, and whose it is.
@@ -101,13 +101,13 @@ impl DeviceShare {
             device_id: device.id().clone(),
             used: bill.total.used.as_ref().map(Amount::shown),
             amount: bill.total.amount.shown(),
-            incomplete: !bill.missing.is_empty(),
+            incomplete: bill.total.is_incomplete,
         }
     }
 }
 
 /// Something that a bill lacks.
-#[derive(Clone, Serialize)]
+#[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "IncompleteBill"))]
 struct MissingShown<'a> {
     tariff: &'a TariffId,
@@ -122,7 +122,7 @@ pub(crate) struct CostSummary<'a> {
     #[serde(flatten)]
     span: RowSpan,
     bills: Vec<BillShown<'a>>,
-    /// What the bills lack, at most 50
+    /// What the bills lack: at most 50 entries, and at least one of each kind of each line
     incomplete: Vec<MissingShown<'a>>,
     /// The number of all that the bills lack
     incomplete_count: usize,
@@ -135,15 +135,11 @@ impl CostAnswer<'_> {
         reach: TimeRange,
         call: &Call<'_, impl Store>,
     ) -> Result<Response, Problem> {
-        let missing = self.bills.iter().flat_map(|shown| {
-            let tariff = &shown.known.stored.id;
-            shown.bill.missing.iter().map(move |missing| MissingShown { tariff, missing })
-        });
         let about = CostSummary {
             span: self.plan.row_span(reach, None),
             bills: self.bills.iter().map(ShownBill::shown).collect(),
-            incomplete: missing.clone().take(MAX_INCOMPLETE).collect(),
-            incomplete_count: missing.count(),
+            incomplete: self.incomplete(),
+            incomplete_count: self.bills.iter().map(|shown| shown.bill.missing.len()).sum(),
         };
 
         let columns = || self.columns().iter().map(|name| (*name).to_owned()).collect();
@@ -154,7 +150,7 @@ impl CostAnswer<'_> {
 
     const fn columns(&self) -> &'static [&'static str] {
         if self.request.has_lines {
-            &["timestamp", "tariff", "name", "zone", "per", "quantity", "amount"]
+            &["timestamp", "tariff", "name", "zone", "per", "quantity", "amount", "incomplete"]
         } else {
             &["timestamp", "tariff", "partial", "used", "sold", "amount", "mean", "incomplete"]
         }
@@ -162,13 +158,10 @@ impl CostAnswer<'_> {
 
     /// The rows in the order of time, and of the tariffs.
     fn rows(&self) -> Vec<CostRow<'_>> {
-        let incomplete: Vec<Vec<bool>> =
-            self.bills.iter().map(|shown| self.incomplete(&shown.bill.missing)).collect();
         let mut data = Vec::new();
         for (place, range) in self.plan.grid.rows().iter().enumerate() {
-            for (ShownBill { known, bill, by_row, .. }, incomplete) in
-                self.bills.iter().zip(&incomplete)
-            {
+            for ShownBill { known, bill, by_row, .. } in &self.bills {
+                let sums = &bill.rows[place];
                 let row = CostRow {
                     timestamp: range.from(),
                     tariff: &known.stored.id,
@@ -176,7 +169,7 @@ impl CostAnswer<'_> {
                     line: None,
                     sums: None,
                     mean: None,
-                    incomplete: false,
+                    incomplete: sums.is_incomplete,
                 };
                 if let Some(bill) = by_row.get(place) {
                     let of_line = |line| CostRow { line: Some(line), ..row.clone() };
@@ -184,37 +177,37 @@ impl CostAnswer<'_> {
                     continue;
                 }
 
-                let (sums, incomplete) = (&bill.rows[place], incomplete[place]);
-                let mean = mean(sums, incomplete);
-                data.push(CostRow { sums: Some(sums), mean, incomplete, ..row });
+                data.push(CostRow { sums: Some(sums), mean: mean(sums), ..row });
             }
         }
         data
     }
 
-    /// Which rows lack something.
-    fn incomplete(&self, missing: &[Missing]) -> Vec<bool> {
-        let rows = self.plan.grid.rows();
-        let mut incomplete = vec![false; rows.len()];
-        for missing in missing {
-            let first = rows.partition_point(|row| row.to() <= missing.from);
-            let end = rows.partition_point(|row| row.from() < missing.to);
-            incomplete[first..end].fill(true);
-        }
-        incomplete
+    /// The first entries of each kind of each line, and then further ones up to the largest number.
+    fn incomplete(&self) -> Vec<MissingShown<'_>> {
+        let mut entries: Vec<_> = self.bills.iter().flat_map(ShownBill::missing).collect();
+        entries.sort_by_key(|shown| !shown.missing.is_first);
+        let firsts = entries.partition_point(|shown| shown.missing.is_first);
+        entries.truncate(firsts.max(MAX_INCOMPLETE));
+        entries
     }
 }
 
 /// The money for one unit that was used, if nothing is missing.
-fn mean(row: &BillRow, is_incomplete: bool) -> Option<Exact> {
+fn mean(row: &BillRow) -> Option<Exact> {
     let used = row.used.as_ref()?.shown();
-    let is_meant = used.is_positive() && !is_incomplete;
+    let is_meant = used.is_positive() && !row.is_incomplete;
     row.amount.shown().rounded_quotient(&used).filter(|_| is_meant)
 }
 
 impl ShownBill<'_> {
+    fn missing(&self) -> impl Iterator<Item = MissingShown<'_>> {
+        let tariff = &self.known.stored.id;
+        self.bill.missing.iter().map(move |missing| MissingShown { tariff, missing })
+    }
+
     fn shown(&self) -> BillShown<'_> {
-        let Bill { total, lines, due, missing, .. } = &self.bill;
+        let Bill { total, lines, due, .. } = &self.bill;
         BillShown {
             tariff: &self.known.stored.id,
             name: &self.known.written.name,
@@ -223,7 +216,7 @@ impl ShownBill<'_> {
             version: self.known.stored.version,
             edited: self.known.stored.edited,
             total,
-            mean: mean(total, !missing.is_empty()),
+            mean: mean(total),
             due: due.as_deref(),
             as_if_bought: self.is_share,
             lines,

@@ -1,66 +1,22 @@
 //! What meters used and sold in each step of a bill, and what is unknown of it. Prices nothing.
 
-use std::collections::BTreeMap;
-
 use chrono::TimeDelta;
-use domain::{
-    Amount, Device, DeviceId, EnergyUnit, Exact, Meter, MetricName, MetricRule, TimeRange,
-    Timestamp, watts,
-};
+use domain::{Device, MetricName, MetricRule, TimeRange, Timestamp};
 use series::{
     DeviceQuestion, DeviceValues, Grid, Level, PlannedRead, ReadAllowance, RowValues, SeriesError,
     Store, counted,
 };
 use table::Session;
-use tariffs::{EnergyStep, SpreadOver, TariffMeter};
+use tariffs::{EnergyStep, SpreadOver};
 
+use super::meter::BilledMeter;
 use crate::series::question::groups::read_rows;
 use crate::series::question::plan::{RowPlan, hull};
 
-/// The shortest time for which a power without a value counts as unknown.
+/// The shortest time without a value for which it counts as unknown what was used.
 const MIN_UNKNOWN: TimeDelta = TimeDelta::minutes(15);
 /// The longest time over which energy of hours is spread.
 const HOUR: TimeDelta = TimeDelta::hours(1);
-
-/// The metrics of one device that are billed.
-pub(super) struct BilledMeter<'a> {
-    pub(super) device: &'a Device,
-    /// The metrics of what is used, then those of what is sold.
-    names: Vec<MetricName>,
-    /// How many of the names are of what is used.
-    used: usize,
-    factor: Option<Exact>,
-}
-
-impl<'a> BilledMeter<'a> {
-    /// A meter of a tariff; `None` if the device or the metric is not known.
-    pub(super) fn of(meter: &TariffMeter, devices: &'a BTreeMap<DeviceId, Device>) -> Option<Self> {
-        let device = devices.get(&meter.device)?;
-        let factor = meter.factor.as_ref().map(Exact::from);
-        let Some(name) = &meter.metric else {
-            return Self::of_device(device).map(|found| Self { factor, ..found });
-        };
-        let info = device.metrics().get(name)?;
-        let used = usize::from(!meter.sold);
-        let measures = MetricRule::of(info) != MetricRule::Gauge;
-        measures.then(|| Self { device, names: vec![name.clone()], used, factor })
-    }
-
-    /// What a device uses and sells; `None` if it measures neither.
-    pub(super) fn of_device(device: &'a Device) -> Option<Self> {
-        let meter = Meter::of(device.metrics()).filter(Meter::is_of_sums)?;
-        let (names, used) = (meter.names().cloned().collect(), meter.used.len());
-        Some(Self { device, names, used, factor: None })
-    }
-
-    /// The unit of what is billed, if it is not energy.
-    pub(super) fn other_unit(&self) -> Option<String> {
-        let unit = self.device.metrics().get(self.names.first()?)?.unit.as_ref();
-        let is_energy = EnergyUnit::of(unit).is_some() || watts(unit).is_some();
-        let is_other = !is_energy && self.factor.is_none();
-        unit.filter(|_| is_other).map(|unit| unit.as_str().to_owned())
-    }
-}
 
 /// The steps of a bill: their times, and the coarsest items from which they are read.
 pub(super) struct StepPlan {
@@ -142,11 +98,10 @@ impl MeteredSteps {
                     *amount = amount.times(factor);
                 }
 
-                if is_used {
-                    let first = meter.device.first_seen();
-                    let is_in_time = first <= step.range.from()
-                        && rolled_up.is_some_and(|until| step.range.to() <= until);
-                    step.is_unknown |= is_in_time && is_unknown(step.range, row, amount.as_ref());
+                if is_used && rolled_up.is_some_and(|until| step.range.to() <= until) {
+                    let begin = meter.device.first_seen().max(step.range.from());
+                    let range = TimeRange::new(begin, step.range.to());
+                    step.is_unknown |= range.is_ok_and(|range| is_unknown(range, row));
                 }
 
                 if let Some(amount) = amount {
@@ -161,9 +116,9 @@ impl MeteredSteps {
 }
 
 /// Whether a meter was silent for so long that nobody knows what was used.
-fn is_unknown(range: TimeRange, row: &RowValues, amount: Option<&Amount>) -> bool {
-    let lasts = |held: TimeDelta| range.length() - held >= MIN_UNKNOWN;
-    amount.is_none() || row.area.as_ref().is_some_and(|area| lasts(area.held))
+fn is_unknown(range: TimeRange, row: &RowValues) -> bool {
+    let known = row.area.as_ref().map_or(row.increase.measured, |area| area.held);
+    range.length() - known >= MIN_UNKNOWN.min(range.length())
 }
 
 /// Over what time the energy of a step is spread.

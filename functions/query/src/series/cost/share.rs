@@ -4,10 +4,11 @@ use api::{Problem, Response};
 use domain::{Device, DeviceId, Meter, meters_above};
 use runtime::clock::Clock;
 use runtime::http::Call;
+use runtime::registry::FoundDevices;
 use series::ReadAllowance;
 
 use super::answer::CostAnswer;
-use super::{BillGroup, Biller, CostRequest, devices_of};
+use super::{BillGroup, Biller, CostRequest, devices_of, zone_of};
 use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::series::question::plan::RowPlan;
@@ -19,15 +20,14 @@ pub(crate) async fn device_cost(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let request = CostRequest::parse(call)?;
+    let mut request = CostRequest::parse(call)?;
     let device = handlers.device(call).await?;
-    let scope = QueryScope::Device;
-    let plan = RowPlan::of(&request.series, scope, &handlers.known_state, call).await?;
-    let mut tariffs = request.named(&plan, call).await?;
+    let home = handlers.known_state.horizon(call.session).await?.zone();
+    let mut tariffs = request.named(home, call).await?;
     let is_compared = !tariffs.is_empty();
     if !is_compared {
         let above = above(&device, handlers, call).await?;
-        tariffs = KnownTariff::all(plan.horizon.zone(), call).await?;
+        tariffs = KnownTariff::all(home, call).await?;
         tariffs
             .retain(|known| known.tariff.meters.iter().any(|meter| above.contains(&meter.device)));
     }
@@ -36,6 +36,9 @@ pub(crate) async fn device_cost(
         return Err(Problem::field("tariff", why));
     }
 
+    request.series.prefer_zone(zone_of(&tariffs));
+    let scope = QueryScope::Device;
+    let plan = RowPlan::of(&request.series, scope, &handlers.known_state, call).await?;
     let groups = BillGroup::of(&tariffs, is_compared);
     let devices = devices_of(&groups, handlers, call).await?;
     let allowance = ReadAllowance::of_rows(&handlers.densities);
@@ -62,14 +65,13 @@ async fn above(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<DeviceId>, Problem> {
-    let mut found = vec![device.id().clone()];
-    let mut next = device.behind().cloned();
-    while let Some(id) = next.filter(|id| !found.contains(id)) {
-        let meter = handlers.registry.device(&id, call.session, call.log).await?;
-        next = meter.and_then(|meter| meter.behind().cloned());
-        found.push(id);
-    }
-    Ok(found)
+    let snapshot = handlers.registry.snapshot(call.session, call.log).await?;
+    let mut found = FoundDevices::of(snapshot);
+    found.add(vec![device.clone()]);
+    found.look_up_meters(call.session).await?;
+
+    let above = meters_above(device.id(), |id| found.device(id)?.behind());
+    Ok(above.into_iter().chain([device.id()]).cloned().collect())
 }
 
 /// The devices that have shares of the bills: devices that use energy, are no meter of a tariff, and are behind such a

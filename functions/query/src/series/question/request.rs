@@ -179,6 +179,11 @@ impl SeriesRequest {
         self.zone.unwrap_or(home)
     }
 
+    /// Takes a time zone in place of the home's, unless the request asks for one.
+    pub(crate) fn prefer_zone(&mut self, zone: Option<Zone>) {
+        self.zone = self.zone.or(zone);
+    }
+
     /// The same request, whose range begins with the local month if it has no `from`.
     pub(crate) fn of_month(self) -> Self {
         Self { usual: UsualRange::Month, ..self }
