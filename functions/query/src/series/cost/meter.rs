@@ -62,7 +62,7 @@ impl<'a> BilledMeter<'a> {
     fn of_metric(device: &'a Device, name: &MetricName, is_sold: bool) -> Option<Self> {
         let rule = MetricRule::of(device.metrics().get(name)?);
         let (names, used) = (vec![name.clone()], usize::from(!is_sold));
-        (rule != MetricRule::Gauge).then(|| Self { device, names, used, factor: None })
+        (rule != MetricRule::Gauge).then_some(Self { device, names, used, factor: None })
     }
 
     /// What a device uses and sells; `None` if it measures neither.
