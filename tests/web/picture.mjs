@@ -15,7 +15,7 @@ const home = new Server(program, []);
 const browser = await chromium.launch({ executablePath: path, args: ["--no-sandbox"] });
 try {
   await home.start("Try, in another terminal");
-  const page = await browser.newPage({ viewport: { width: 1280, height: 860 }, locale: "en-GB", timezoneId: "Europe/Brussels", colorScheme: "light" });
+  const page = await browser.newPage({ viewport: { width: 1280, height: 660 }, locale: "en-GB", timezoneId: "Europe/Brussels", colorScheme: "light" });
   await page.goto(home.url);
   // The rollups of the sample follow its readings.
   await page.waitForFunction(() => /^updated/.test(document.getElementById("status").textContent) && !document.querySelector("[aria-busy]"), null, { timeout: 240_000 });

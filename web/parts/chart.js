@@ -326,7 +326,7 @@ function legendEntry(name, text, piece, place, plot) {
 function axes(unit, field) {
   const { text, grid } = colours();
   const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
-  const values = (/** @type {any} */ _, /** @type {number[]} */ splits) => splits.map((at) => (Number((field && at <= field.top ? field.value(at) : at).toPrecision(6)) || 0).toLocaleString(locale));
+  const values = (/** @type {any} */ _, /** @type {number[]} */ splits) => splits.map((at) => (Math.round((field && at <= field.top ? field.value(at) : at) * 1e6) / 1e6 || 0).toLocaleString(locale));
   return {
     axes: [
       { ...axis, space: 75, values: (/** @type {any} */ _, /** @type {number[]} */ splits, /** @type {any} */ __, /** @type {any} */ ___, /** @type {number} */ step) => splits.map((it, place) => tick(it, step, place)) },

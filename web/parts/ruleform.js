@@ -67,9 +67,8 @@ export function ruleForm({ known, room, metric, unit, redraw }) {
       // Something else was chosen meanwhile.
       if (mine !== asked) return;
       const all = found.subjects.flatMap(({ episodes }) => episodes);
-      const last = all.map((it) => it.fired).sort().at(-1);
       previews.set(metric, {
-        said: found.episodes ? t("wouldHaveTold", { n: found.episodes, count: found.episodes, last: last ? moment(last) : "" }) : t("wouldNotHaveTold"),
+        said: wouldHaveTold(found),
         episodes: all.map((it) => [new Date(it.since).getTime() / 1000, it.ended ? new Date(it.ended).getTime() / 1000 : Date.now() / 1000]),
       });
       show();
@@ -98,4 +97,10 @@ export function ruleForm({ known, room, metric, unit, redraw }) {
     said,
     h("div", { class: "buttons" }, h("button", { type: "submit" }, t("saveAlert")), h("button", { type: "button", onclick: () => choose({ alert: "" }) }, t("cancel"))),
   );
+}
+
+/** How often a rule would have told something, in a sentence. @param {Awaited<ReturnType<typeof previewRule>>} found */
+export function wouldHaveTold({ episodes: count, subjects }) {
+  const last = subjects.flatMap(({ episodes }) => episodes.map(({ fired }) => fired)).sort().at(-1);
+  return count ? t("wouldHaveTold", { n: count, count, last: last ? moment(last) : "" }) : t("wouldNotHaveTold");
 }

@@ -2,12 +2,14 @@
 // link. Judges nothing.
 
 import { CHANNELS } from "../data/channels.js";
-import { acknowledgeByLink, acknowledgeRule, alerts as allAlerts, channels as allChannels, deleteChannel, deleteRule, historyOf, linksIn, pauseRule, putChannel, putRule, testChannel } from "../data/rules.js";
+import { acknowledgeByLink, acknowledgeRule, alerts as allAlerts, channels as allChannels, deleteChannel, deleteRule, historyOf, linksIn, pauseRule, previewRule, putChannel, putRule, testChannel } from "../data/rules.js";
+import { memory } from "../data/memory.js";
 import { WEAK, battery, deviceName, home, inFront, powerOf, roomName } from "../data/home.js";
 import { choose, chosen } from "../data/address.js";
 import { behind, card, field, fill, h, select, states } from "../parts/dom.js";
 import { moment, number, quantity, since, stateWord, words } from "../words/format.js";
 import { inPlace } from "../parts/place.js";
+import { wouldHaveTold } from "../parts/ruleform.js";
 import { guarded } from "../parts/token.js";
 import { named, t } from "../words/words.js";
 
@@ -19,6 +21,9 @@ import { named, t } from "../words/words.js";
 
 /** The most ready rules of a kind. */
 const MAX_READY = 5;
+/** What rules would have told, and how long that is used, in milliseconds. */
+const previews = memory();
+const PREVIEW_AGE = 3_600_000;
 /** The channels that have a tile each; the others are behind one. */
 const TILES = ["ntfy", "telegram", "email"];
 
@@ -185,7 +190,12 @@ function readyRules(known, rules, show) {
   if (!open.length) return [h("p", null, t("noReady"))];
   return [h("ul", { class: "rules columns" }, ...open.map((it) => {
     const said = h("p", { role: "alert" });
-    return h("li", null, h("strong", null, it.title), h("p", { class: "note" }, it.why), doing(t("tellMe"), async () => { await putRule(it.id, it.rule); await show(); }, said, t("labelled", { name: t("tellMe"), text: it.title })), said);
+    const would = () => {
+      const told = h("p", { class: "note", role: "status" }, "…");
+      inPlace(told, async () => fill(told, wouldHaveTold(await previews(it.id, PREVIEW_AGE, () => previewRule(it.rule)))));
+      return told;
+    };
+    return h("li", null, h("strong", null, it.title), h("p", { class: "note" }, it.why), behind(`would-${it.id}`, t("wouldTell"), would), doing(t("tellMe"), async () => { await putRule(it.id, it.rule); await show(); }, said, t("labelled", { name: t("tellMe"), text: it.title })), said);
   }))];
 }
 

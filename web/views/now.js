@@ -95,7 +95,7 @@ export async function now(main) {
     fill(power, ...powerNow(known, shownLive), base);
     const hasPower = known.devices.some((it) => powerOf(it) !== null);
     const wanted = [hasPower && powerCard, known.devices.some(hasEnergy) && today, climate.childElementCount > 0 && climate].filter((it) => it !== false);
-    if (figures.childElementCount !== wanted.length) fill(figures, ...wanted);
+    if (figures.childElementCount !== wanted.length || wanted.some((figure, n) => figures.children[n] !== figure)) fill(figures, ...wanted);
     await Promise.all([
       showAttention(said, known, places, rules, failure),
       showSince(rooms, places),
@@ -151,7 +151,7 @@ async function showSince(rooms, places) {
 
 /**
  * What needs attention: in a line, and in lists below it, which are open where something has failed.
- * @param {Element} place
+ * @param {HTMLElement} place
  * @param {Home} known
  * @param {Place[]} places
  * @param {import("../data/rules.js").Alerts | null} rules
@@ -191,7 +191,9 @@ async function showAttention(place, known, places, rules, failure) {
       h("span", { class: `dot ${failed.length ? "warn" : told.length ? "low" : ""}` }),
       h("span", null, h("strong", null, told.length ? told.join(" · ") : t("allWell")), " ", h("span", { class: "note" }, t("report", { count: known.devices.length - silent.length, all: known.devices.length }), begins && ` · ${t("historyBegins", { time: moment(begins) })}`)),
     ];
-    const isOpen = place.querySelector("details")?.open ?? failed.length > 0;
+    // What has failed since opens them again.
+    const isOpen = failed.length > Number(place.dataset.failed ?? 0) || place.querySelector("details")?.open;
+    place.dataset.failed = String(failed.length);
     const lists = [...failed, .../** @type {typeof groups} */ (ofRooms.length ? [[t("rooms"), ofRooms]] : [])].map(([title, items]) => h("div", null, h("h3", null, title), limited(items)));
     fill(
       place,

@@ -595,4 +595,5 @@ export const words = {
   whatItCost: "Was es gekostet hat",
   wouldCost: "{name} hätte {amount} mehr gekostet.",
   wouldSave: "{name} hätte {amount} weniger gekostet.",
+  wouldTell: "Was er gemeldet hätte",
 };

@@ -594,4 +594,5 @@ export const words = {
   whatItCost: "What it cost",
   wouldCost: "{name} would have cost {amount} more.",
   wouldSave: "{name} would have cost {amount} less.",
+  wouldTell: "What it would have told",
 };

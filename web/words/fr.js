@@ -596,4 +596,5 @@ export const words = {
   whatItCost: "Ce que cela a coûté",
   wouldCost: "{name} aurait coûté {amount} de plus.",
   wouldSave: "{name} aurait coûté {amount} de moins.",
+  wouldTell: "Ce qu’elle aurait signalé",
 };

@@ -595,4 +595,5 @@ export const words = {
   whatItCost: "料金",
   wouldCost: "{name} なら {amount} 高くなります。",
   wouldSave: "{name} なら {amount} 安くなります。",
+  wouldTell: "これまでなら通知した回数",
 };
