@@ -391,7 +391,7 @@ mod tests {
         let redirecting = fake_server::serve(move |_, _| Reply::with(302, away, ""));
         for (server, expected) in [
             (busy, "/ready answers 503"),
-            (mute, "gives no answer in time"),
+            (mute, "cannot reach"),
             (redirecting, "/ready answers 302 and points to http://127.0.0.1:1/ready"),
         ] {
             let chosen = at(&[]).open_to_import_or(&server.url);

@@ -348,6 +348,6 @@ mod tests {
             assert_eq!(read(file.as_bytes()).is_err(), line.is_some(), "{file}");
         }
         let error = read(&b"device_id,name\na\n"[..]).unwrap_err();
-        assert!(format!("{error:#}").contains("no CSV"), "{error:#}");
+        assert!(format!("{error:#}").contains("not CSV"), "{error:#}");
     }
 }

@@ -143,7 +143,7 @@ fn a_source_that_cannot_be_read_makes_no_directory() {
         ("columns.csv", Some(b"a,b\n1,2\n"), "there is no column"),
         ("cut.csv.gz", Some(&cut), "cannot be read"),
         ("home-assistant_v2.db", Some(&database), "cannot be read as a database"),
-        ("backup.tar", Some(&[0; 512]), "no text"),
+        ("backup.tar", Some(&[0; 512]), "not a text"),
         ("utf-16.csv", Some(b"\xff\xfet\0i\0"), "`iconv -f UTF-16 -t UTF-8` converts it"),
         ("empty", Some(b""), "is empty"),
     ] {

@@ -502,7 +502,12 @@ async fn one_request_has_one_arrival_of_a_device_and_metric() {
     assert_eq!((status, &answer["accepted"]), (207, &json!(4)));
     let refused = &answer["rejected"][0];
     assert_eq!((&refused["index"], &refused["field"]), (&json!(1), &json!("timestamp")));
-    assert!(refused["message"].as_str().expect("text").contains("has t at the time of arrival"));
+    assert!(
+        refused["message"]
+            .as_str()
+            .expect("text")
+            .contains("has t; a request may have one such value")
+    );
     let expected = [(0, "5"), (0, "4"), (1, "1 3")].map(|(at, value)| (at, value.to_owned()));
     assert_eq!(values(&bench.store), expected, "different metrics are one reading");
 }
@@ -687,7 +692,7 @@ async fn an_iot_message_that_can_never_be_stored_is_answered_not_repeated() {
     let bench = Bench::new();
     for (device, payload, why) in [
         ("d", r#"{"readings": 5}"#, "must be an array"),
-        ("d", "warm", "no reading"),
+        ("d", "warm", "not a reading"),
         ("ROOM", ONE, "reserved"),
         ("a+b", ONE, "contains '+'"),
         ("d", r#"{"temperature": "warm"}"#, "must be a number"),

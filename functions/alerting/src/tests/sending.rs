@@ -388,13 +388,15 @@ async fn while_the_rules_cannot_be_read_messages_are_sent_by_those_of_the_last_1
         let sent = usize::from(minute < 15);
         assert_eq!(world.receiver.take().len(), sent, "{minute}");
     }
-    assert!(world.line()["alerting.error"].to_string().contains("more than its capacity"));
+    assert!(
+        world.line()["alerting.error"].to_string().contains("the capacity of the table is used up")
+    );
 
     world.store.throttle(|_, partition| partition != ALERT_RULES);
     world.pass(TimeDelta::minutes(5));
     world.scheduled_within(Duration::from_secs(54)).await.expect_err("all is throttled");
     let others = world.line()["alerting.other_errors"].to_string();
-    assert_eq!(others.matches("more than its capacity").count(), 1, "{others}");
+    assert_eq!(others.matches("the capacity of the table is used up").count(), 1, "{others}");
 }
 
 #[tokio::test]

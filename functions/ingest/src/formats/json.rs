@@ -299,7 +299,7 @@ mod tests {
         assert!(problem("{\n\"a\": \n").1.contains("EOF"));
         assert!(problem("").1.contains("no reading"));
         assert!(problem("[]").1.contains("no reading"));
-        assert!(problem("hello").1.contains("no reading"));
+        assert!(problem("hello").1.contains("not a reading"));
         assert!(problem("[1] trailing").1.contains("trailing"));
         assert!(problem(r#"{"readings": 5}"#).1.contains("array"));
         assert!(problem(r#"{"readings": [], "x": 1}"#).1.contains("x: is not expected"));
