@@ -16,9 +16,9 @@ use crate::architecture::{root, rust_files};
 /// The figures of the workspace.
 const LIMITS: Figures = Figures {
     tuple_parameters: 4,
-    closures_called_it: 82,
+    closures_called_it: 0,
     long_functions: 7,
-    bodies_in_one_piece: 123,
+    bodies_in_one_piece: 122,
     heavy_sentences: 13,
     shared_type_names: 76,
 };

@@ -32,7 +32,7 @@ pub(crate) struct SystemAt {
     pub(crate) place: Place,
 }
 
-/// The table that a command works on directly: the one on this machine, or a deployed one.
+/// The table that a command uses directly: on this machine, or deployed.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Place {
     /// A directory of local data; its server may be running, but not for an import. Without --table, the commands token,

@@ -156,7 +156,7 @@ impl Throttle {
         let buckets = self.filled();
         match kind {
             Kind::Read => buckets.get(index).map_or(wanted, |units| units.read.admits(wanted)),
-            Kind::Write => buckets.values().fold(wanted, |left, it| it.write.admits(left)),
+            Kind::Write => buckets.values().fold(wanted, |left, units| units.write.admits(left)),
         }
     }
 
