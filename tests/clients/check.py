@@ -51,7 +51,7 @@ def run(server, name, command):
     """Runs a client, which has to succeed. Returns the host that it was to name, what it printed and how long it took."""
     began = time.monotonic()
     host = f"client{time.monotonic_ns()}"
-    tokens = {"TOKEN": server.tokens["write"], "READ_TOKEN": server.tokens["read"]}
+    tokens = {"TOKEN": server.tokens["write"], "READ_TOKEN": server.tokens["read"], "ADMIN_TOKEN": server.tokens["admin"]}
     environment = os.environ | {"URL": server.url, "CLIENT_HOST": host, "ROOMTIDE": str(PROGRAM)} | tokens
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
@@ -101,7 +101,7 @@ class Server:
         first = self.process.stdout.readline()
         self.url = first.split()[-1]
         self.tokens = {}
-        for scope, more in (("write", ["--any"]), ("read", [])):
+        for scope, more in (("write", ["--any"]), ("read", []), ("admin", [])):
             command = [PROGRAM, "token", "create", "--quiet", "--scope", scope, *more, "--data-dir", data]
             self.tokens[scope] = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 

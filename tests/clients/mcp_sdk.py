@@ -1,7 +1,7 @@
-"""Asks the eight tools with the SDK of the Model Context Protocol: over HTTP and over `roomtide mcp`, as a client of
-2026-07-28 and as one that still shakes hands. Readings are stored first, with a token that writes.
+"""Asks the nine tools with the SDK of the Model Context Protocol: over HTTP and over `roomtide mcp`, as a client of
+2026-07-28 and as one that still shakes hands. Readings are stored first, with a token that writes, and a tariff.
 
-    URL=... TOKEN=... READ_TOKEN=... ROOMTIDE=PROGRAM python3 tests/clients/mcp_sdk.py
+    URL=... TOKEN=... READ_TOKEN=... ADMIN_TOKEN=... ROOMTIDE=PROGRAM python3 tests/clients/mcp_sdk.py
 """
 
 import asyncio
@@ -22,17 +22,24 @@ HOUR = 3_600_000
 END = int(time.time() * 1000) // HOUR * HOUR
 
 
+def send(method, path, body, token):
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    request = urllib.request.Request(URL + path, json.dumps(body).encode(), headers, method=method)
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert answer.status in (200, 201), answer.status
+
+
 def store():
-    """Three hours of a meter and a thermometer in a room of their own, a reading every ten minutes."""
+    """Three hours of a meter and a thermometer in a room of their own, a reading every ten minutes; and a tariff."""
     readings = []
     for n in range(18):
         at = END - 3 * HOUR + n * HOUR // 6
         readings.append({"device_id": f"{HOST}-meter", "timestamp": at, "room": HOST, "cumulative_kwh_p": 100 + n})
         readings.append({"device_id": f"{HOST}-air", "timestamp": at, "room": HOST, "temperature": 20 + n % 6})
-    headers = {"Authorization": f"Bearer {os.environ['TOKEN']}", "Content-Type": "application/json"}
-    request = urllib.request.Request(f"{URL}/readings", json.dumps(readings).encode(), headers)
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        assert answer.status == 201, answer.status
+    send("POST", "/readings", readings, os.environ["TOKEN"])
+    lines = [{"name": "Energy", "price": 0.25}]
+    tariff = {"name": "Flat", "currency": "EUR", "meters": [{"device": f"{HOST}-meter"}], "lines": lines}
+    send("PUT", f"/tariffs/{HOST}", tariff, os.environ["ADMIN_TOKEN"])
 
 
 async def told(client, tool, **arguments):
@@ -73,12 +80,14 @@ async def ask(client):
     energy = await told(client, "energy", device=meter, every="total", **hours)
     direct = await told(client, "series", device=meter, metric="cumulative_kwh_p", every="total", fn="increase", **hours)
     assert energy["total_kwh"] == direct["rows"][0]["cumulative_kwh_p"]["increase"] == 17, (energy, direct)
+    cost = await told(client, "cost", tariff=HOST, every="total", **hours)
+    assert cost["bills"][0]["amount"] == 4.25, cost
     events = await told(client, "events", device=meter)
     assert events["rows"] == [], events
     episodes = await told(client, "conditions", device=air, conditions={"temperature": "24.."}, **day)
     assert len(episodes["rows"]) == 3, episodes
     assert (await told(client, "health"))["status"] == "pass"
-    asked = {"list_devices", "find_devices", "latest_values", "series", "energy", "events", "conditions", "health"}
+    asked = {"list_devices", "find_devices", "latest_values", "series", "energy", "cost", "events", "conditions", "health"}
     assert {tool.name for tool in tools} == asked, "this script asks each tool"
 
     wrong = await client.call_tool("series", {"device": air, "metric": ["x"]})
@@ -103,7 +112,7 @@ async def main():
         async with Client(stdio, mode=mode) as client:
             assert client.protocol_version == version, client.protocol_version
             await ask(client)
-    print("HTTP and stdio, 2025-11-25 and 2026-07-28: eight tools each")
+    print("HTTP and stdio, 2025-11-25 and 2026-07-28: nine tools each")
 
 
 asyncio.run(main())
