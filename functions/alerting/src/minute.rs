@@ -209,7 +209,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         minute: &mut Minute,
         session: &JudgingSession<'_, S>,
     ) -> Result<(), SeriesError> {
-        let report = Box::pin(session.recheck(rules, recheck)).await?;
+        let Some(report) = Box::pin(session.recheck(rules, recheck)).await? else { return Ok(()) };
         let is_done = report.is_done();
         let up_to = report.up_to.clone();
         minute.report.append(report);

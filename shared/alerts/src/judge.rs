@@ -7,7 +7,7 @@ use domain::{TimeRange, Timestamp};
 use crate::fold::{EpisodeChange, Fired, Fold, Observation, Phase, SilenceLimit};
 use crate::message::{Message, News, next_number};
 use crate::rule::Rule;
-use crate::start::Start;
+use crate::start::{ReadingsBefore, Start};
 use crate::state::{Anchor, EpisodeState, ToldAlert};
 use crate::{MAX_AHEAD, MAX_BACK, MAX_UNJUDGED, MAX_UNKNOWN, SETTLING};
 
@@ -56,7 +56,7 @@ pub fn fold_episodes(
 
     let (all, latest) = (&input.readings, now.saturating_add(MAX_AHEAD));
     let (by_now, ahead) = all.split_at(all.partition_point(|reading| reading.at <= latest));
-    let readings = start.needed(by_now);
+    let readings = start.needed(rule, by_now);
 
     let range = judged_range(state, start, readings, now);
     let AnchoredFold { anchor, fold, changes } =
@@ -180,10 +180,18 @@ pub fn can_be_skipped(
 }
 
 impl Start {
-    /// The readings from the start on, and the newest one before if the start needs it.
-    fn needed<'a>(&self, readings: &'a [Observation]) -> &'a [Observation] {
-        let before = readings.partition_point(|reading| reading.at <= self.from);
-        &readings[before.saturating_sub(usize::from(self.needs_value_before()))..]
+    /// The readings from the start on, and those before that the start needs.
+    fn needed<'a>(&self, rule: &Rule, readings: &'a [Observation]) -> &'a [Observation] {
+        let start = readings.partition_point(|reading| reading.at <= self.from);
+        let first = match self.before() {
+            ReadingsBefore::None => start,
+            ReadingsBefore::Newest => start.saturating_sub(1),
+            ReadingsBefore::Decisive => {
+                let is_decisive = |reading: &Observation| rule.is_decisive(reading.value.as_ref());
+                readings[..start].iter().rposition(is_decisive).unwrap_or(0)
+            }
+        };
+        &readings[first..]
     }
 }
 

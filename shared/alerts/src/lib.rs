@@ -56,7 +56,7 @@ pub use rule::{
 };
 pub use secret::Secret;
 pub use silence::{DayCounts, LEAST_SILENCE, LONGEST_SILENCE, silence_limit};
-pub use start::Start;
+pub use start::{ReadingsBefore, Start};
 pub use state::{Anchor, EpisodeState, ToldAlert};
 pub use subject::{AlertSubject, AlertSubjectError};
 
@@ -66,11 +66,13 @@ use chrono::TimeDelta;
 const UNITS: &str = "smhd";
 /// Readings at most this far ahead of the clock are judged at once. Readings further ahead wait for their time.
 pub const MAX_AHEAD: TimeDelta = TimeDelta::minutes(2);
+/// How far a judgement of an alert that fires looks back for a reading that was changed or deleted.
+pub const MAX_BACK_FIRING: TimeDelta = TimeDelta::days(31);
 /// How long a normal state is kept. An episode that ended longer ago makes no message.
 pub const SETTLING: TimeDelta = TimeDelta::hours(1);
 /// The longest time between two judgements of a state that is not at rest.
 pub const MAX_UNJUDGED: TimeDelta = TimeDelta::minutes(15);
 /// The time until every process knows a saved rule: a process may use its list of rules for a minute.
-const MAX_UNKNOWN: TimeDelta = TimeDelta::minutes(2);
+pub const MAX_UNKNOWN: TimeDelta = TimeDelta::minutes(2);
 /// How far back a fold begins at most, and how late a reading may be if the stream is to judge it.
 pub const MAX_BACK: TimeDelta = TimeDelta::days(1);

@@ -238,6 +238,11 @@ impl Rule {
         matches!(self.side(value), None | Some(Side::Clear))
     }
 
+    /// Whether the value of an observation is beyond a limit, or clear. Then the phase depends on no earlier one.
+    pub fn is_decisive(&self, value: Option<&Decimal>) -> bool {
+        matches!(self.side(value), Some(Side::Breach | Side::Clear))
+    }
+
     /// What silence means for the rule. A rule about silence counts it as the breach.
     pub const fn no_data(&self) -> NoData {
         match self.watch {

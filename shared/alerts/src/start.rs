@@ -1,18 +1,30 @@
 //! Where a fold begins. Reads no readings.
 
+use chrono::TimeDelta;
 use domain::Timestamp;
 
 use crate::fold::{Fold, Phase};
 use crate::rule::Rule;
 use crate::state::EpisodeState;
-use crate::{MAX_AHEAD, MAX_BACK, SETTLING};
+use crate::{MAX_AHEAD, MAX_BACK, MAX_BACK_FIRING, SETTLING};
 
 /// The instant at which a fold begins, and the phase there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
     pub(crate) from: Timestamp,
     pub(crate) fold: Fold,
-    needs_value_before: bool,
+    before: ReadingsBefore,
+}
+
+/// The readings at or before the start of a fold that the fold needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadingsBefore {
+    /// None, because the fold continues a stored one.
+    None,
+    /// The newest, because its value may still hold.
+    Newest,
+    /// All from the newest decisive one on ([`Rule::is_decisive`]), because no judgement says what was before.
+    Decisive,
 }
 
 impl Start {
@@ -21,8 +33,8 @@ impl Start {
     /// `touched` is the time of the earliest reading that was stored, overwritten or deleted: the first of a batch, or
     /// the `since` of a recheck. `None` if only time has passed, or if a person saved the rule. The fold begins at the
     /// anchor of the state. If a reading before the anchor was touched, the fold begins before this reading, by an hour
-    /// and the rule's `for` or `clear_for`, at most a day back. If the anchor cannot be trusted, the fold begins a day
-    /// back.
+    /// and the rule's `for` or `clear_for`: at most a day back, or [`MAX_BACK_FIRING`] while the alert fires, because the
+    /// reading may be its cause. If the anchor cannot be trusted, the fold begins a day back.
     pub fn of(
         rule: &Rule,
         state: Option<&EpisodeState>,
@@ -31,18 +43,22 @@ impl Start {
     ) -> Self {
         let day = now.saturating_add(-MAX_BACK);
         let Some(state) = state else {
-            return Self::fresh(touched.map_or(day, |at| reach_before(rule, at, now)));
+            return match touched {
+                Some(touched) => Self::fresh(reach_before(rule, touched, now, MAX_BACK)),
+                None => Self::unknown(day),
+            };
         };
         // An anchor is not trusted if it was made by a clock that was ahead, or by another version of the rule.
         let newest = now.saturating_add(MAX_AHEAD - SETTLING);
         if state.anchor.at > newest || state.changed != rule.changed {
-            return Self::fresh(day);
+            return Self::unknown(day);
         }
 
         let (from, fold) = (state.anchor.at, state.anchor.fold.clone());
-        let anchored = Self { from, fold, needs_value_before: false };
+        let anchored = Self { from, fold, before: ReadingsBefore::None };
         let Some(touched) = touched else { return anchored };
-        let from = reach_before(rule, touched, now);
+        let back = if state.is_firing() { MAX_BACK_FIRING } else { MAX_BACK };
+        let from = reach_before(rule, touched, now, back);
         if touched <= state.anchor.at {
             Self::amid(state, from)
         } else if state.due.is_none() && from > state.anchor.at {
@@ -62,7 +78,7 @@ impl Start {
         touched: Option<Timestamp>,
         now: Timestamp,
     ) -> Self {
-        let from = reach_before(rule, touched.unwrap_or(now), now);
+        let from = reach_before(rule, touched.unwrap_or(now), now, MAX_BACK);
         match state.filter(|state| state.changed == rule.changed) {
             Some(state) => Self::amid(state, from),
             None => Self::fresh(from),
@@ -71,7 +87,13 @@ impl Start {
 
     /// A fold that begins in the phase normal, whatever happened before.
     const fn fresh(from: Timestamp) -> Self {
-        Self { from, fold: Fold::normal(from), needs_value_before: true }
+        Self { from, fold: Fold::normal(from), before: ReadingsBefore::Newest }
+    }
+
+    /// A fold that begins in the phase that the readings before it show. A breach may last although later readings lack
+    /// the metric, or lie between the limits.
+    fn unknown(from: Timestamp) -> Self {
+        Self { before: ReadingsBefore::Decisive, ..Self::fresh(from) }
     }
 
     /// A start before the anchor, in the phase that the stored episode had at `from`: no reading before `from` was
@@ -101,13 +123,13 @@ impl Start {
         self.from
     }
 
-    /// Whether the newest reading at or before [`from`](Self::from) is needed too, because its value may still hold.
-    pub const fn needs_value_before(&self) -> bool {
-        self.needs_value_before
+    /// The readings at or before [`from`](Self::from) that are needed too.
+    pub const fn before(&self) -> ReadingsBefore {
+        self.before
     }
 }
 
-/// The instant before `at` by an hour and the longer of `for` and `clear_for`, at most a day before now.
-fn reach_before(rule: &Rule, at: Timestamp, now: Timestamp) -> Timestamp {
-    at.min(now).saturating_add(-rule.reach()).max(now.saturating_add(-MAX_BACK))
+/// The instant before `at` by an hour and the longer of `for` and `clear_for`, at most `back` before now.
+fn reach_before(rule: &Rule, at: Timestamp, now: Timestamp, back: TimeDelta) -> Timestamp {
+    at.min(now).saturating_add(-rule.reach()).max(now.saturating_add(-back))
 }

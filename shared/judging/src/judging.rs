@@ -24,7 +24,7 @@ use crate::throttled::RequestThrottle;
 const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 
 /// How long a silence limit that was learned from a device's history is used.
-const LEARNED_AGE: TimeDelta = TimeDelta::hours(6);
+pub(crate) const LEARNED_AGE: TimeDelta = TimeDelta::hours(6);
 /// How long the rules that an unfinished recheck has judged are remembered.
 const RECHECKED_AGE: TimeDelta = TimeDelta::hours(1);
 /// The greatest age of a device list while the table throttles a newer one.

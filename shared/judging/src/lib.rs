@@ -51,7 +51,6 @@ pub use ending::end_device;
 pub use judging::{Judging, JudgingSession};
 pub use ports::Store;
 pub use preview::{MAX_PREVIEW, Preview, PreviewQuestion, Previewed};
-pub use recheck::JudgedSaved;
 pub use report::JudgingReport;
 pub use result::{JudgementResult, LostMessages};
 pub use rules::{Rules, devices_of, has_sent_watched, subjects_of};

@@ -1,6 +1,6 @@
 //! Reads the readings of a device for a judgement. Judges nothing.
 
-use alerts::{MAX_AHEAD, Observation, Start};
+use alerts::{MAX_AHEAD, Observation, ReadingsBefore, Rule, Start};
 use chrono::TimeDelta;
 use domain::{DeviceId, MetricName, MetricRule, Order, Reading, TimeRange, Timestamp};
 use series::SeriesError;
@@ -14,6 +14,8 @@ use crate::ports::Store;
 pub(crate) const MAX_READINGS: usize = 100_000;
 /// The number of readings that are read at once.
 const PAGE: usize = 2_000;
+/// The numbers of readings in which a decisive one is looked for, one after the other. Most often the first is decisive.
+const PAGES_BACK: [usize; 4] = [1, 20, 200, PAGE];
 
 /// The readings of one device that are read.
 pub(crate) struct ObservationQuery<'a> {
@@ -29,20 +31,24 @@ pub(crate) struct ObservationQuery<'a> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The readings that a fold needs, by time: all after its start, including some ahead of the clock. The newest one
-    /// before the start is added if its value may still hold. The reads are strongly consistent.
+    /// The readings that a fold needs, by time: all after its start, including some ahead of the clock, and those before
+    /// that the start needs. The reads are strongly consistent.
     pub(crate) async fn observations(
         &self,
         device: &DeviceId,
-        metric: Option<&MetricName>,
+        rule: &Rule,
         start: &Start,
     ) -> Result<Vec<Observation>> {
+        let metric = rule.watch.metric();
         let after_start = start.from().saturating_add(TimeDelta::milliseconds(1));
-        let mut found = Vec::new();
-        if start.needs_value_before() {
-            let newest = self.newest_reading(device, after_start, true).await?;
-            found.extend(newest.map(|reading| observation(&reading, metric)));
-        }
+        let mut found = match start.before() {
+            ReadingsBefore::None => Vec::new(),
+            ReadingsBefore::Newest => {
+                let newest = self.newest_reading(device, after_start, true).await?;
+                newest.iter().map(|reading| observation(reading, metric)).collect()
+            }
+            ReadingsBefore::Decisive => self.from_decisive(device, rule, after_start).await?,
+        };
 
         let Ok(range) = TimeRange::new(after_start, Timestamp::MAX) else { return Ok(found) };
         let until = self.table.now.saturating_add(MAX_AHEAD);
@@ -55,6 +61,41 @@ impl<S: Store> JudgingSession<'_, S> {
         };
         let mut left = MAX_READINGS;
         found.extend(self.read_observations(&query, &mut left, too_many).await?);
+        Ok(found)
+    }
+
+    /// The readings before an instant, by time, from the newest decisive one on. Looks back a limited number of
+    /// readings.
+    async fn from_decisive(
+        &self,
+        device: &DeviceId,
+        rule: &Rule,
+        before: Timestamp,
+    ) -> Result<Vec<Observation>> {
+        let Ok(range) = TimeRange::new(Timestamp::MIN, before) else { return Ok(Vec::new()) };
+        let (metric, order) = (rule.watch.metric(), Order::Descending);
+        let mut query = RangeQuery { range, order, after: None, limit: 0, consistent: true };
+        let mut found = Vec::new();
+
+        for limit in PAGES_BACK {
+            query.limit = limit;
+            let page = self.table.device_readings(device, &query).await?;
+            for reading in &page.items {
+                let observation = observation(reading, metric);
+                let is_decisive = rule.is_decisive(observation.value.as_ref());
+                found.push(observation);
+                if is_decisive {
+                    found.reverse();
+                    return Ok(found);
+                }
+            }
+
+            query.after = page.items.last().filter(|_| page.has_more).map(ReadingKey::of);
+            if query.after.is_none() {
+                break;
+            }
+        }
+        found.reverse();
         Ok(found)
     }
 

@@ -1,8 +1,8 @@
 //! Reads the readings of a device or a room by which episodes are judged. Judges nothing.
 
-use alerts::{AlertSubject, JudgedReadings, Observation, Start};
+use alerts::{AlertSubject, JudgedReadings, Observation, Rule, Start};
 use chrono::TimeDelta;
-use domain::{DeviceId, MetricName, MetricRule};
+use domain::{DeviceId, MetricRule};
 
 use crate::Result;
 use crate::judging::JudgingSession;
@@ -20,19 +20,19 @@ impl<S: Store> JudgingSession<'_, S> {
         start: &Start,
         silent_after: TimeDelta,
     ) -> Result<JudgedReadings> {
-        let watch = &on_subject.rule.definition.watch;
-        let metric = watch.metric();
+        let rule = &on_subject.rule.definition;
+        let metric = rule.watch.metric();
 
         let mut pauses = self.pauses(on_subject.rules).await?.to_vec();
         let readings = match (&on_subject.key.subject, metric) {
             (AlertSubject::Device(device), _) => {
-                self.readings_of_device(device, metric, start).await?
+                self.readings_of_device(device, rule, start).await?
             }
             (AlertSubject::Room(room), Some(metric)) => {
                 let devices = self.devices().await?;
                 let horizon = self.horizon().await?;
                 let mean = RoomMean::of(room, metric, &devices, &horizon);
-                let means = self.means_since(&mean, start).await?;
+                let means = self.means_since(&mean, rule, start).await?;
                 // It is not known yet whether the room was silent in this time.
                 pauses.extend(means.overdue(self.table.now));
                 means.values
@@ -46,10 +46,10 @@ impl<S: Store> JudgingSession<'_, S> {
     async fn readings_of_device(
         &self,
         device: &DeviceId,
-        metric: Option<&MetricName>,
+        rule: &Rule,
         start: &Start,
     ) -> Result<Vec<Observation>> {
-        let readings = self.observations(device, metric, start).await?;
+        let readings = self.observations(device, rule, start).await?;
         // Only a value of 0 or less may not belong to a counter. Without such a value the device need not be read.
         let may_not_count = |reading: &Observation| {
             reading.value.as_ref().is_some_and(|value| !value.is_positive())
@@ -58,7 +58,7 @@ impl<S: Store> JudgingSession<'_, S> {
             return Ok(readings);
         }
         let device = self.device_alone(device).await?;
-        let rule = metric.and_then(|metric| device.as_ref()?.metrics().get(metric));
-        Ok(without_zeros(readings, rule.map(MetricRule::of).as_ref()))
+        let metric = rule.watch.metric().and_then(|metric| device.as_ref()?.metrics().get(metric));
+        Ok(without_zeros(readings, metric.map(MetricRule::of).as_ref()))
     }
 }

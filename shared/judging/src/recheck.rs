@@ -1,10 +1,10 @@
-//! Judges a saved rule at once on its first subjects, and stores a recheck (a request to judge again) for the rest.
-//! Judges rechecks of rules, and of devices whose readings changed without a judgement. Removes no recheck.
+//! Judges a saved rule at once on its first subjects. Judges rechecks (requests to judge again) of saved rules, and of
+//! devices whose readings changed without a judgement. Removes no recheck.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use alerts::{AlertSubject, MAX_BACK, Rule, Scope};
+use alerts::{AlertSubject, MAX_UNKNOWN, Rule, Scope};
 use domain::{DeviceId, RuleId, Timestamp};
 use table::{AlertKey, NoteRechecks, Recheck, Rechecked, Session, StoreError, StoredRule};
 
@@ -20,22 +20,16 @@ use crate::task::{JudgingTask, Tasks};
 /// The largest number of devices on which a saved rule is judged at once.
 const MAX_AT_ONCE: usize = 20;
 
-/// The result of judging a saved rule.
-#[derive(Debug)]
-pub struct JudgedSaved {
-    /// The judgements that were made at once.
-    pub report: Result<JudgingReport>,
-    /// Why no recheck could be stored, by which the rest would be judged.
-    pub not_noted: Option<StoreError>,
-}
-
 impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     /// Judges a device or a rule again, by its readings since the time in the recheck. If the report
     /// [`is_done`](JudgingReport::is_done), the recheck may be removed. Otherwise the recheck of a rule is to note
-    /// [`up_to`](JudgingReport::up_to), where the next call goes on.
-    pub async fn recheck(&self, rules: &Rules, recheck: &Recheck) -> Result<JudgingReport> {
+    /// [`up_to`](JudgingReport::up_to), where the next call goes on. `None` if the recheck of a rule has to wait until
+    /// every process knows the rule: until then a batch of readings may be judged without it.
+    pub async fn recheck(&self, rules: &Rules, recheck: &Recheck) -> Result<Option<JudgingReport>> {
         match &recheck.what {
-            Rechecked::Device(device) => self.recheck_device(rules, device, recheck).await,
+            Rechecked::Device(device) => {
+                self.recheck_device(rules, device, recheck).await.map(Some)
+            }
             Rechecked::Rule(rule) => self.recheck_rule(rules, rule, recheck).await,
         }
     }
@@ -84,15 +78,19 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         rules: &Rules,
         id: &RuleId,
         recheck: &Recheck,
-    ) -> Result<JudgingReport> {
+    ) -> Result<Option<JudgingReport>> {
         // The rule is read again, because `rules` may be older. Without the new rule the recheck would be lost.
         let rule = match self.stored_rule(id).await {
             Ok(Some(rule)) if rule.definition.is_on => rule,
-            Ok(_) | Err(StoreError::Unreadable(_)) => return Ok(JudgingReport::default()),
+            Ok(_) | Err(StoreError::Unreadable(_)) => return Ok(Some(JudgingReport::default())),
             Err(error) => return Err(error.into()),
         };
+        if self.table.now < rule.definition.changed.saturating_add(MAX_UNKNOWN) {
+            return Ok(None);
+        }
+
         let devices = self.devices_for(&rule.definition, rule.definition.changed).await?;
-        let task = JudgingTask::Rule { rule: &rule, touched: Some(recheck.since) };
+        let task = JudgingTask::Rule { rule: &rule, touched: None };
         let after = recheck.after.as_ref();
         let mut subjects = subjects_of(&rule.definition, devices.iter());
         subjects.retain(|subject| after.is_none() || device_of(subject) > after);
@@ -106,7 +104,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
 
         let judged = keys.iter().take_while(|key| !report.left.contains(key));
         report.up_to = judged.last().and_then(|key| device_of(&key.subject)).cloned();
-        Ok(report)
+        Ok(Some(report))
     }
 
     /// Stores a recheck for each device that failed and may succeed later, or whose judgement panicked. Then the device
@@ -134,21 +132,13 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         report.failures.retain(|(key, _)| !failed.contains(key));
     }
 
-    /// Judges a saved rule on its first devices, or on its room. If subjects are left or fail, stores a recheck of the
-    /// whole rule, which notes how far it has come.
-    pub async fn judge_saved(&self, rule: &StoredRule) -> JudgedSaved {
-        let Session { invocation, now, .. } = self.table;
-        // The rest of the time is for storing the recheck, and for the answer.
+    /// Judges a saved rule on its first devices, or on its room. The recheck of the rule, which was stored before the
+    /// rule was saved, judges the rest.
+    pub async fn judge_saved(&self, rule: &StoredRule) -> Result<JudgingReport> {
+        // The rest of the time is for the answer.
+        let invocation = self.table.invocation;
         let part = invocation.shortened_to(invocation.remaining() / 3);
-        let report = self.within(&part).judge_first(rule).await;
-
-        let mut not_noted = None;
-        if !report.as_ref().is_ok_and(JudgingReport::is_done) {
-            let recheck = (Rechecked::Rule(rule.id.clone()), now.saturating_add(-MAX_BACK));
-            let part = invocation.shortened_to(invocation.remaining() / 2);
-            not_noted = self.table.within(&part).note_rechecks(&[recheck]).await.cause;
-        }
-        JudgedSaved { report, not_noted }
+        self.within(&part).judge_first(rule).await
     }
 
     async fn judge_first(&self, rule: &StoredRule) -> Result<JudgingReport> {

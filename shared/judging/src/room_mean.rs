@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use alerts::{Observation, Start};
+use alerts::{Observation, ReadingsBefore, Rule, Start};
 use chrono::TimeDelta;
 use domain::{
     Aggregate, Device, DeviceId, MetricName, MetricRule, QuarterHour, RoomId, TimeRange, Timestamp,
@@ -18,6 +18,7 @@ use crate::Result;
 use crate::devices::Devices;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
+use crate::preview::MAX_PREVIEW;
 
 /// The time without a new mean after which a room counts as silent.
 pub(crate) const ROOM_SILENCE: TimeDelta = TimeDelta::hours(1);
@@ -118,15 +119,27 @@ impl<'a> RoomMean<'a> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The means that a fold needs from its start on.
+    /// The means that a fold needs from its start on, and those before that the start needs.
     pub(crate) async fn means_since(
         &self,
         mean: &RoomMean<'_>,
+        rule: &Rule,
         start: &Start,
     ) -> Result<RoomMeans> {
         let quarter = QuarterHour::of(start.from()).start();
-        let from = QuarterHour::of(quarter.saturating_add(-QuarterHour::LENGTH)).start();
-        self.means_between(mean, from, Timestamp::MAX).await
+        let means_from = |lead: TimeDelta| {
+            let from = QuarterHour::of(quarter.saturating_add(-lead)).start();
+            self.means_between(mean, from, Timestamp::MAX)
+        };
+        let means = means_from(QuarterHour::LENGTH).await?;
+
+        let is_decisive = |value: &Observation| {
+            value.at <= start.from() && rule.is_decisive(value.value.as_ref())
+        };
+        if start.before() == ReadingsBefore::Decisive && !means.values.iter().any(is_decisive) {
+            return means_from(MAX_PREVIEW).await;
+        }
+        Ok(means)
     }
 
     /// The means of a range. They end before the first quarter for which some device of the room has no complete

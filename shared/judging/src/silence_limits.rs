@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use domain::{DeviceId, QuarterHour, TimeRange, Timestamp};
 use table::{StoreResult, StoredRollup};
 
-use crate::judging::JudgingSession;
+use crate::judging::{JudgingSession, LEARNED_AGE};
 use crate::ports::Store;
 use crate::room_mean::ROOM_SILENCE;
 use crate::rule_on_subject::RuleOnSubject;
@@ -42,36 +42,43 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// The time without a reading after which a device counts as silent, learned from seven days; remembered for six
-    /// hours.
+    /// The time without a reading after which a device counts as silent, learned from seven days. Remembered for six
+    /// hours, if it was learned from as long a history: what a new device has shown so far says little.
     async fn silence_limit(&self, device: &DeviceId) -> StoreResult<TimeDelta> {
-        if let Some(limit) = self.judging.silence_limits.get(device, self.table.now) {
+        let now = self.table.now;
+        if let Some(limit) = self.judging.silence_limits.get(device, now) {
             return Ok(limit);
         }
-        let limit = self.usual_silence(device).await?;
-        self.judging.silence_limits.keep(device.clone(), limit, self.table.now);
+
+        let quarters = self.last_quarters(device).await?;
+        let Some((range, quarters)) = quarters else { return Ok(limit_of(&[])) };
+        let rules = self.rules().await?;
+        let pauses = self.pauses(&rules).await?;
+        let limit = limit_of(&counts(&quarters, range, pauses));
+
+        let first = quarters.first().map(|stored| stored.range.from());
+        if first.is_some_and(|first| first.saturating_add(LEARNED_AGE) <= now) {
+            self.judging.silence_limits.keep(device.clone(), limit, now);
+        }
         Ok(limit)
     }
 
-    /// Learns the silence limit of a device from its rollups.
-    async fn usual_silence(&self, device: &DeviceId) -> StoreResult<TimeDelta> {
+    /// The rollups of a device in the last week that have been made, and their range. `None` while no rollups are made.
+    async fn last_quarters(
+        &self,
+        device: &DeviceId,
+    ) -> StoreResult<Option<(TimeRange, Vec<StoredRollup>)>> {
         let throttle = &self.judging.throttles.rollup_state;
         let state =
             throttle.unless_resting(self.table, async |table| table.rollup_state().await).await?;
-        let Some(state) = state else {
-            return Ok(silence_limit(&[], &[]));
-        };
+        let Some(state) = state else { return Ok(None) };
         let newest = rollups::newest_sealable_end(self.table.now);
         let sealed = QuarterHour::of(state.sealed_of(device).min(newest));
         let length = i32::try_from(DAYS * QUARTERS_OF_DAY).expect("a week is short");
         let first = QuarterHour::of(sealed.start().saturating_add(-QuarterHour::LENGTH * length));
-        let Ok(range) = TimeRange::new(first.start(), sealed.start()) else {
-            return Ok(silence_limit(&[], &[]));
-        };
-        let found = self.table.quarters(device, range, false).await?;
-        let rules = self.rules().await?;
-        let pauses = self.pauses(&rules).await?;
-        Ok(limit_of(&counts(&found, range, pauses)))
+        let Ok(range) = TimeRange::new(first.start(), sealed.start()) else { return Ok(None) };
+        let quarters = self.table.quarters(device, range, false).await?;
+        Ok(Some((range, quarters)))
     }
 }
 

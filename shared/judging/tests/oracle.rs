@@ -14,8 +14,8 @@ use domain::{
 };
 use fastrand::Rng;
 use judging::{
-    JudgedSaved, Judging, JudgingReport, JudgingSession, MAX_FEW, PreviewQuestion, Previewed,
-    ReadingsByTime, Rules,
+    Judging, JudgingReport, JudgingSession, MAX_FEW, PreviewQuestion, Previewed, ReadingsByTime,
+    Rules,
 };
 use rollups::{Assumed, DeviceFolds, DeviceRules, Following, Retention, SeenRooms};
 use serde_json::{Value, json};
@@ -25,10 +25,10 @@ use table::memory_db::{MemoryDb, on};
 use table::{
     Action, Deadline, DeleteAlertStates as _, DeleteReadings as _, EditAlertRules as _,
     EditRegistry as _, Expected, FinishRechecks as _, Invocation, KeepRollupState as _,
-    ListDevices as _, LoggedMessage, MAX_CACHED_ENTRIES, NoteRunning as _, PutReadings as _,
-    QueueDepth, ReadAlertRules as _, ReadAlertStates as _, ReadRechecks as _, ReadRollupState as _,
-    ReadingKey, Recheck, Rechecked, RunningNote, Session, StoreError, StoredRule, Target,
-    UpdateOutcome,
+    ListDevices as _, LoggedMessage, MAX_CACHED_ENTRIES, NoteRechecks as _, NoteRunning as _,
+    PutReadings as _, QueueDepth, ReadAlertRules as _, ReadAlertStates as _, ReadRechecks as _,
+    ReadRollupState as _, ReadingKey, Recheck, Rechecked, RunningNote, Session, StoreError,
+    StoredRule, Target, UpdateOutcome,
 };
 
 /// The schedules of each test.
@@ -102,7 +102,8 @@ impl World {
         let recheck = Recheck { what, since: at(0), after: None, touch: 1 };
         let given = invocation();
         let session = self.session(now, &given);
-        Box::pin(session.recheck(rules, &recheck)).await.expect("memory")
+        let judged = Box::pin(session.recheck(rules, &recheck)).await.expect("memory");
+        judged.expect("every process knows the rule")
     }
 
     /// Judges silence, as each minute does.
@@ -834,6 +835,7 @@ async fn while_all_devices_are_throttled_states_batches_and_rechecks_are_judged_
         touch: 1,
     };
     let report = Box::pin(session.recheck(&rules, &recheck("d0"))).await.expect("the last list");
+    let report = report.expect("of a device");
     assert!(report.is_done() && report.judged == 2, "{report:?}");
 
     let batch =
@@ -849,6 +851,7 @@ async fn while_all_devices_are_throttled_states_batches_and_rechecks_are_judged_
     let session = world.session(at(9), &part);
     let report =
         Box::pin(session.recheck(&rules, &recheck("d0"))).await.expect("one rule is judged");
+    let report = report.expect("of a device");
     assert!(!report.is_done() && report.judged == 1, "{report:?}");
 }
 
@@ -1660,6 +1663,77 @@ async fn a_rule_on_more_than_a_thousand_devices_is_judged_by_looks_and_late_read
     }
 }
 
+/// A door sends that it is open once, and each half hour its battery.
+#[tokio::test]
+async fn a_breach_of_two_days_ago_still_fires_when_the_rule_is_saved_or_edited() {
+    const NOW: i64 = 2 * 1_440;
+    let door = given::reading("d1", at(0), None, &[("open", "1")]);
+    let battery = |minute| given::reading("d1", at(minute), None, &[("battery_pct", "80")]);
+    let batteries: Vec<_> = (1..NOW / 30).map(|n| battery(n * 30)).collect();
+    let rule = |name: &str| json!({"name": name, "device": "d1", "metric": "open", "above": 0});
+    let world = World::new(rule("Door"), std::slice::from_ref(&door)).await;
+    world.put(&batteries).await;
+
+    let first = stored(2, rule("Door"), at(NOW));
+    let renamed = stored(3, rule("The door"), at(NOW + 1));
+    for (rule, now) in [(first, NOW), (renamed, NOW + 1)] {
+        world.save(rule.clone()).await;
+        let judged = world.session(at(now), &invocation()).judge_saved(&rule).await;
+        assert_eq!(judged.expect("memory").judged, 1);
+        assert_eq!((world.news(), world.since()), (vec![News::Fired], vec![at(0)]));
+    }
+
+    // The door is closed, and the rule is saved anew a day later.
+    let closed = [given::reading("d1", at(NOW + 2), None, &[("open", "0")])];
+    world.put(&closed).await;
+    world.batch(&closed, at(NOW + 2)).await;
+    assert_eq!(world.news(), [News::Fired, News::Recovered]);
+    let later = stored(4, rule("Door"), at(2 * NOW));
+    world.save(later.clone()).await;
+    let judged = world.session(at(2 * NOW), &invocation()).judge_saved(&later).await;
+    assert_eq!(judged.expect("memory").judged, 1);
+    assert_eq!(world.news(), [News::Fired, News::Recovered]);
+}
+
+/// All values that follow the wrong one lie between the limits.
+#[tokio::test]
+async fn an_alert_whose_only_breach_is_deleted_two_days_later_is_taken_back() {
+    const NOW: i64 = 2 * 1_440;
+    let rule =
+        json!({"name": "Warm", "device": "d1", "metric": "temperature", "above": 8, "clear": 5});
+    let wrong = warm(1, 10, "30");
+    let world = World::new(rule, &[warm(1, 0, "3")]).await;
+    world.put(std::slice::from_ref(&wrong)).await;
+    world.batch(std::slice::from_ref(&wrong), at(10)).await;
+    let between: Vec<_> = (1..NOW / 30).map(|n| warm(1, n * 30, "6")).collect();
+    world.put(&between).await;
+    assert_eq!(world.news(), [News::Fired]);
+
+    world.store.delete_readings(&[ReadingKey::of(&wrong)], &invocation()).await;
+    let rules = world.rules(at(NOW)).await;
+    world.recheck(&rules, wrong.device.clone().into(), at(NOW)).await;
+    assert_eq!(world.news(), [News::Fired, News::TakenBack]);
+}
+
+/// A process may not know the rule yet, and judge a batch without it.
+#[tokio::test]
+async fn the_recheck_of_a_saved_rule_waits_until_every_process_knows_the_rule() {
+    let rule = json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 30});
+    let world = World::new(rule.clone(), &[sensor(1, 0)]).await;
+    let saved = stored(2, rule, at(5));
+    world.save(saved.clone()).await;
+    given::store_home(&world.store, &[warm(2, 6, "31")]).await;
+
+    let recheck = Recheck { what: saved.id.into(), since: at(5), after: None, touch: 1 };
+    for (now, told) in [(6, 0), (7, 1)] {
+        let rules = world.rules(at(now)).await;
+        let given = invocation();
+        let session = world.session(at(now), &given);
+        let judged = Box::pin(session.recheck(&rules, &recheck)).await.expect("memory");
+        assert_eq!((judged.is_some(), world.told().len()), (told == 1, told), "minute {now}");
+    }
+}
+
 /// A rule is saved on more devices than are judged at once.
 #[tokio::test]
 async fn a_saved_rule_is_judged_in_pieces_and_a_device_that_fails_holds_up_no_other() {
@@ -1673,10 +1747,10 @@ async fn a_saved_rule_is_judged_in_pieces_and_a_device_that_fails_holds_up_no_ot
     let rule = rule.expect("memory").expect("a rule");
     let given = invocation();
     let session = world.session(at(1), &given);
-    let JudgedSaved { report, not_noted } = Box::pin(session.judge_saved(&rule)).await;
-    assert!(not_noted.is_none());
-    let judged = report.expect("memory");
+    let judged = Box::pin(session.judge_saved(&rule)).await.expect("memory");
     assert_eq!((judged.judged, judged.is_cut), (20, true));
+    let recheck = [(Rechecked::Rule(rule.id.clone()), at(0))];
+    assert!(world.store.note_rechecks(&recheck, &given).await.cause.is_none());
 
     // The first devices are judged again, and each time some. Once the table throttles one.
     let mut time = Duration::from_millis(1_003);
@@ -1696,6 +1770,7 @@ async fn a_saved_rule_is_judged_in_pieces_and_a_device_that_fails_holds_up_no_ot
         let piece = Invocation::until(Deadline::after(time_of_piece));
         let session = world.session(at(1), &piece);
         let judged = Box::pin(session.recheck(&rules, recheck)).await.expect("memory");
+        let judged = judged.expect("every process knows the rule");
         if judged.up_to.is_none() {
             time += Duration::from_millis(1);
         }
@@ -1750,15 +1825,15 @@ async fn a_rule_that_is_saved_is_judged_on_the_devices_that_are_in_its_room_by_t
     world.save(rule.clone()).await;
     let comes = AlertSubject::Device(given::device("comes"));
     let subjects = || world.told().into_iter().map(|told| told.alert.subject).collect::<Vec<_>>();
-    let rules = world.rules(second(21)).await;
-    assert!(world.recheck(&rules, rule.id.clone().into(), second(21)).await.is_done());
+    let rules = world.rules(second(140)).await;
+    assert!(world.recheck(&rules, rule.id.clone().into(), second(140)).await.is_done());
     assert_eq!(subjects(), std::slice::from_ref(&comes), "by a recheck");
 
-    world.move_to("comes", "attic", second(30)).await;
-    world.move_to("goes", "cellar", second(31)).await;
-    let session = world.session(second(32), &given);
+    world.move_to("comes", "attic", second(150)).await;
+    world.move_to("goes", "cellar", second(151)).await;
+    let session = world.session(second(152), &given);
     let saved = Box::pin(session.judge_saved(&rule)).await;
-    assert!(saved.report.expect("memory").is_done());
+    assert!(saved.expect("memory").is_done());
     assert_eq!(subjects(), [comes, AlertSubject::Device(given::device("goes"))], "at once");
 }
 
@@ -1858,7 +1933,7 @@ async fn a_look_at_a_rule_judges_by_the_rule_as_it_is() {
     for (id, version) in [("r", 2), ("new", 1)] {
         let id = rule_id(id);
         world.save(StoredRule { id: id.clone(), ..stored(version, members(1), at(0)) }).await;
-        assert!(world.recheck(&rules, id.clone().into(), at(1)).await.is_done());
+        assert!(world.recheck(&rules, id.clone().into(), at(2)).await.is_done());
         assert!(world.told().iter().any(|told| told.alert.rule == id), "{id}");
     }
 }
@@ -1968,6 +2043,28 @@ async fn a_pause_of_the_server_makes_no_silence_usual() {
         let usual = Watch::Silence { after: None };
         let limit = session.silent_after(&usual, &given::device("d1")).await;
         assert_eq!(limit.expect("memory"), minutes(12), "{pause} minutes");
+    }
+}
+
+/// A new device sends each 65 minutes. After its first reading nobody can know that.
+#[tokio::test]
+async fn of_a_new_device_the_usual_silence_is_learned_with_each_hour() {
+    let rule = json!({"name": "Gone", "device": "d1", "silent_for": "usual"});
+    let readings: Vec<_> = [0, 65, 130].map(|minute| hot("d1", minute, "1")).into();
+    let world = World::new(rule, &readings[..1]).await;
+    world.put(&readings[1..]).await;
+
+    let mut quarter = QuarterHour::of(at(-60));
+    for (now, limit) in [(1, 60), (100, 240), (160, 240)] {
+        while quarter.end() < at(now) {
+            world.seal_unjudged(quarter, at(now)).await;
+            quarter = quarter.next();
+        }
+        let given = invocation();
+        let session = world.session(at(now), &given);
+        let usual = Watch::Silence { after: None };
+        let learned = session.silent_after(&usual, &given::device("d1")).await;
+        assert_eq!(learned.expect("memory"), minutes(limit), "minute {now}");
     }
 }
 

@@ -4,12 +4,12 @@ use ::alerts::{Rule, RuleBody, Scope, Watch};
 use api::{Problem, ProblemKind, Response, body};
 use chrono::TimeDelta;
 use domain::RuleId;
-use judging::{JudgedSaved, Judging, LostMessages, SeriesError};
+use judging::{Judging, LostMessages, SeriesError};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use runtime::telemetry::chain;
 use serde_json::{Value, json};
-use table::{ListPage, StoredAlertState, StoredRule};
+use table::{ListPage, Rechecked, StoredAlertState, StoredRule};
 
 use super::body::{MAX_BODY, wrong};
 use super::{shown, states, until, warnings};
@@ -109,6 +109,7 @@ pub(crate) async fn put(
     }
 
     let rule = replace(before.as_ref(), id, wanted);
+    judge_later(&rule, call).await?;
     save(before.as_ref(), &rule, call).await?;
     if before.is_none() {
         make_room(&rule, call).await?;
@@ -146,17 +147,31 @@ pub(crate) fn after_saving(failure: Problem) -> Problem {
 }
 
 /// The rule to store. An edit moves the time `changed` forward, so that a judgement by the old rule is refused. A pause
-/// keeps `changed`, and so does saving an equal rule.
+/// keeps `changed`, and so does saving an equal rule. Saving an equal rule without a pause keeps the pause.
 fn replace(before: Option<&StoredRule>, id: RuleId, wanted: Rule) -> StoredRule {
     let Some(before) = before else { return StoredRule { id, version: 1, definition: wanted } };
-    let paused_until = before.definition.paused_until;
-    let same = Rule { changed: before.definition.changed, paused_until, ..wanted.clone() };
-    let changed = if same == before.definition {
-        before.definition.changed
+    let Rule { changed, paused_until, .. } = before.definition;
+    let same = Rule { changed, paused_until, ..wanted.clone() };
+    let definition = if same == before.definition {
+        Rule { paused_until: wanted.paused_until.or(paused_until), ..same }
     } else {
-        wanted.changed.max(before.definition.changed.saturating_add(TimeDelta::milliseconds(1)))
+        let next = changed.saturating_add(TimeDelta::milliseconds(1));
+        Rule { changed: wanted.changed.max(next), ..wanted }
     };
-    StoredRule { id, version: before.version + 1, definition: Rule { changed, ..wanted } }
+    StoredRule { id, version: before.version + 1, definition }
+}
+
+/// Makes the minute judge a rule on each of its devices or on its room, even if this request ends before the rule is
+/// judged. It also judges devices whose readings come while some process does not know the rule yet.
+async fn judge_later(rule: &StoredRule, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
+    if !rule.definition.is_on {
+        return Ok(());
+    }
+    let recheck = (Rechecked::Rule(rule.id.clone()), call.session.now);
+    match call.session.note_rechecks(&[recheck]).await.cause {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
+    }
 }
 
 /// Replaces the stored rule `before`. Writes nothing if the rules are equal; fails if the stored rule has changed.
@@ -186,14 +201,7 @@ pub(crate) async fn judge(
     }
 
     let session = judging.session(call.session);
-    let JudgedSaved { report, not_noted } = Box::pin(session.judge_saved(rule)).await;
-    if let Some(error) = not_noted {
-        call.log.warn("alerts.unjudged", &error);
-        let why = "the rule is not judged on all that it is about: the table did not answer; send it again";
-        return Some(why.to_owned());
-    }
-
-    let report = match report {
+    let report = match Box::pin(session.judge_saved(rule)).await {
         Ok(report) => report,
         Err(failure) => return Some(not_judged("the rule", failure, call)),
     };

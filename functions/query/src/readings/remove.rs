@@ -1,7 +1,7 @@
 //! Deletes a device's readings in a range, which is the most common repair. Leaves rollups to the rollup function.
 
 use api::{Problem, Response};
-use domain::Order;
+use domain::{DeviceId, Order, TimeRange};
 use runtime::clock::Clock;
 use runtime::http::Call;
 use serde_json::json;
@@ -46,12 +46,14 @@ pub(crate) async fn readings(
         handlers.late.mark(call.session.at(clock.now()), changed).await
     };
     let marked = mark(call).await?;
+    // Asked for before the deletion too: if the deletion is cut off, alerts judge what is left.
+    judge_again(device.id(), range, call).await?;
     let outcome = call.session.delete_readings(&keys).await;
     if marked.is_some_and(|until| until <= clock.now()) {
         mark(call).await?;
     }
 
-    look_again(&keys, call).await?;
+    judge_again(device.id(), range, call).await?;
     if let Some(cause) = outcome.cause {
         // Deleted readings stay deleted. The same request, sent again, deletes the rest.
         return Err(cause.into());
@@ -63,16 +65,14 @@ pub(crate) async fn readings(
     Ok(Response::json(200, &body))
 }
 
-/// Makes alerts judge the device again, starting at the first deleted reading that is at most a day old. Alerts look
-/// back no further.
-async fn look_again(
-    deleted: &[ReadingKey],
+/// Makes alerts judge the device again from the start of a range on. A range without readings counts too, because an
+/// earlier request may have deleted them and failed then.
+async fn judge_again(
+    device: &DeviceId,
+    range: TimeRange,
     call: &mut Call<'_, impl Store>,
 ) -> Result<(), Problem> {
-    let day = call.session.now.saturating_add(-alerts::MAX_BACK);
-    let Some(first) = deleted.iter().find(|key| key.at >= day) else { return Ok(()) };
-    let touched = [(first.device.clone().into(), first.at)];
-    match call.session.note_rechecks(&touched).await.cause {
+    match call.session.note_rechecks(&[(device.clone().into(), range.from())]).await.cause {
         Some(error) => Err(error.into()),
         None => Ok(()),
     }

@@ -487,3 +487,56 @@ async fn beyond_memory_a_rule_on_a_group_says_what_is_not_judged() {
         assert_eq!(previewed.status, if scope == "device" { 200 } else { 400 }, "{rule}");
     }
 }
+
+impl Bench {
+    /// The rechecks that are stored.
+    async fn rechecked(&self) -> Vec<String> {
+        let rechecks = self.store.rechecks(None, 100, &invocation()).await.expect("read");
+        rechecks.listing.found.iter().map(|recheck| recheck.what.to_string()).collect()
+    }
+}
+
+/// Whatever fails, no rule is saved that nobody would judge.
+#[tokio::test]
+async fn a_rule_that_is_saved_has_a_recheck_whatever_fails() {
+    let mut saved = 0;
+    for calls in 0..40 {
+        let bench = Bench::new().await;
+        bench.store.fail_after(calls, [StoreError::Throttled("for now".into())]);
+        bench.put("/alerts/warm", &warm()).await;
+        bench.store.end_troubles();
+        let rule = bench.store.alert_rule(&rule_id("warm"), &invocation()).await.expect("read");
+        if rule.is_some() {
+            saved += 1;
+            assert_eq!(bench.rechecked().await, ["the rule warm"], "{calls}");
+        }
+    }
+    assert!(saved > 0);
+}
+
+/// A deletion may be cut off after its readings are gone. Then the request that is sent again finds no reading.
+#[tokio::test]
+async fn a_deletion_has_its_device_judged_again_though_nothing_is_left_to_delete() {
+    let bench = Bench::new().await;
+    let answer =
+        bench.remove("/devices/a/readings?from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z").await;
+    assert_eq!((answer.status, &answer.json()["deleted"]), (200, &json!(0)), "{}", answer.text);
+    assert_eq!(bench.rechecked().await, ["a"]);
+}
+
+/// A script that keeps rules sends them again and again.
+#[tokio::test]
+async fn a_rule_that_is_sent_again_as_it_is_goes_on_with_its_pause() {
+    let bench = Bench::new().await;
+    let is_paused_after = async |rule: &Value| {
+        let saved = bench.put("/alerts/r", rule).await;
+        assert_eq!(saved.status, 200, "{}", saved.text);
+        saved.json()["paused_until"].is_string()
+    };
+    let mut rule = freezer();
+    assert!(!is_paused_after(&rule).await);
+    bench.ask("/alerts/r/pause", &json!({"until": "5h"})).await;
+    assert!(is_paused_after(&rule).await);
+    rule["name"] = json!("Deep freezer");
+    assert!(!is_paused_after(&rule).await, "an edit says all of a rule");
+}

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use alerts::{
     EpisodeState, JudgedReadings, Judgement, Limits, Message, News, NoData, Observation, Phase,
-    Rule, Scope, Start, Threshold, Watch, can_be_skipped, fold_episodes,
+    ReadingsBefore, Rule, Scope, Start, Threshold, Watch, can_be_skipped, fold_episodes,
 };
 use chrono::TimeDelta;
 use domain::given::{self, device, label};
@@ -134,8 +134,15 @@ impl Readings {
     /// What a start asks for.
     fn asked(&self, start: &Start) -> Vec<Observation> {
         let from = minute(start.from());
-        let before = self.0.range(..=from).next_back().filter(|_| start.needs_value_before());
-        before.into_iter().chain(self.0.range(from + 1..)).map(Self::observation).collect()
+        let number = match start.before() {
+            ReadingsBefore::None => 0,
+            ReadingsBefore::Newest => 1,
+            // The fold takes those from the newest decisive one on.
+            ReadingsBefore::Decisive => usize::MAX,
+        };
+        let mut asked: Vec<_> = self.0.range(..=from).rev().take(number).collect();
+        asked.reverse();
+        asked.into_iter().chain(self.0.range(from + 1..)).map(Self::observation).collect()
     }
 
     pub(crate) fn batch(&self, minutes: &[i64]) -> Vec<Observation> {
