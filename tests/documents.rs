@@ -1,9 +1,11 @@
 //! The documents: their links lead somewhere, the files that they name exist, and their tables are those of the
 //! code. Reads no meaning.
 
+mod blocks;
 mod channels;
 mod costs;
 mod endpoints;
+mod examples;
 mod limits;
 mod openapi;
 mod parameters;
