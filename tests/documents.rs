@@ -1,10 +1,11 @@
 //! The documents: their links lead somewhere, the files that they name exist, and their tables are those of the
 //! code. Reads no meaning.
 
+mod blocks;
 mod channels;
 mod costs;
 mod endpoints;
-mod files;
+mod examples;
 mod limits;
 mod openapi;
 mod parameters;
@@ -18,7 +19,11 @@ use crate::architecture::{project_files, root};
 
 /// The documents that a reader meets first, and the most lines that each may have.
 const SHORT: [(&str, usize); 3] =
-    [("README.md", 120), ("ARCHITECTURE.md", 200), ("CONTRIBUTING.md", 120)];
+    [("README.md", 120), ("ARCHITECTURE.md", 150), ("CONTRIBUTING.md", 120)];
+
+/// The most lines of a page. What is made from the code as a whole is as long as the code says.
+const MOST_LINES: usize = 200;
+const MADE_FROM_CODE: [&str; 1] = ["docs/reference/cli.md"];
 
 /// All documents: path within the project to text.
 fn documents() -> Vec<(String, String)> {
@@ -77,6 +82,33 @@ fn the_first_documents_are_short() {
         let text = documents.iter().find(|(path, _)| path == document).map(|it| &it.1);
         let lines = text.unwrap_or_else(|| panic!("no {document}")).lines().count();
         assert!(lines <= most, "{document} has {lines} lines; {most} are read");
+    }
+}
+
+#[test]
+fn a_page_is_a_task_and_not_a_book() {
+    for (path, text) in documents() {
+        let lines = text.lines().count();
+        let is_page = path.starts_with("docs/") && !MADE_FROM_CODE.contains(&path.as_str());
+        assert!(!is_page || lines <= MOST_LINES, "{path} has {lines} lines: part it by tasks");
+    }
+}
+
+/// What for and one example, then all settings, then costs and limits: a reader knows where to look on any page.
+#[test]
+fn pages_of_the_guide_have_one_order() {
+    let folders = ["docs/guide/", "docs/connect/"];
+    let documents = documents();
+    let pages =
+        documents.iter().filter(|(path, _)| folders.iter().any(|folder| path.starts_with(folder)));
+    for (path, text) in pages {
+        let start = text.split("\n## ").next().unwrap_or_default();
+        assert!(start.contains("\n```"), "{path} has no example before its first heading");
+
+        let sections = text.lines().filter(|line| line.starts_with("## "));
+        let sections: Vec<&str> = sections.collect();
+        let end = ["## What it costs", "## What it cannot do"];
+        assert!(sections.ends_with(&end), "{path} ends with {sections:?}, not with {end:?}");
     }
 }
 

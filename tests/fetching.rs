@@ -190,18 +190,3 @@ async fn a_day_of_a_maker_is_there_once_in_named_rooms_and_its_energy_is_what_th
     let total = energy["total_kwh"].as_f64().expect("a sum");
     assert!((total - counted).abs() < 1e-9, "{total} of {counted}: {energy}");
 }
-
-#[test]
-fn each_source_of_the_guide_can_be_saved() {
-    let page = include_str!("../docs/connect/sources.md");
-    let blocks = page.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next());
-    let mut count = 0;
-    for block in blocks {
-        let mut members: serde_json::Map<String, Value> = serde_json::from_str(block).expect(block);
-        let secrets = SecretTexts::read(members.remove("secrets")).expect("secrets");
-        let source = PolledSource::read(members, Reach::Public).expect(block);
-        source.check_secrets(&secrets.unwrap_or_default()).expect(block);
-        count += 1;
-    }
-    assert_eq!(count, 3);
-}

@@ -110,7 +110,7 @@ enum Action {
     Channels,
     /// Make a channel, or change members of one
     ///
-    /// A member is NAME=VALUE, as docs/guide/alerts.md names them; NAME=@FILE reads a secret from a file, and NAME=
+    /// A member is NAME=VALUE, as docs/guide/channels.md names them; NAME=@FILE reads a secret from a file, and NAME=
     /// removes a member. A secret that is not given stays as it is.
     SetChannel {
         /// The channel

@@ -1,5 +1,7 @@
 //! The command line as a whole, and that docs/reference/cli.md has it. Runs no command.
 
+#[path = "../../tests/documents/blocks.rs"]
+mod blocks;
 #[path = "../../tests/generated.rs"]
 mod generated;
 
@@ -52,6 +54,46 @@ fn the_completions_of_each_shell_have_the_commands() {
         let text = completions::text(*shell, &mut Cli::command());
         assert!(text.contains("failures") && text.contains("rollups"), "{shell}");
     }
+}
+
+#[test]
+fn documents_call_commands_that_there_are() {
+    let mut calls = 0;
+    for block in blocks::documented_blocks() {
+        for words in called(&block) {
+            calls += 1;
+            let parsed = Cli::try_parse_from(&words);
+            assert!(parsed.is_ok(), "{}: {words:?}: {}", block.place(), parsed.unwrap_err());
+        }
+    }
+    assert!(calls > 60, "{calls}");
+
+    let [wrong] = &blocks::blocks_of("a.md", "```sh\nroomtide import f --dry-runs\n```")[..] else {
+        panic!("a block")
+    };
+    assert!(Cli::try_parse_from(&called(wrong)[0]).is_err());
+}
+
+/// The command lines of Roomtide in a block of a document: those of a shell, and that of a client's settings.
+fn called(block: &blocks::Block) -> Vec<Vec<String>> {
+    let mut called = Vec::new();
+    let commands = if block.language == "sh" { blocks::commands(&block.text) } else { Vec::new() };
+    for words in commands {
+        match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["roomtide", ..] => called.push(words),
+            ["cargo", "run"] => called.push(vec!["roomtide".to_owned()]),
+            ["cargo", "run", "--", ..] => called.push(words[2..].to_vec()),
+            _ => {}
+        }
+    }
+
+    if block.page == "docs/connect/mcp.md" && block.language == "json" {
+        let settings: serde_json::Value = serde_json::from_str(&block.text).unwrap();
+        let words = settings["mcpServers"]["roomtide"]["args"].as_array().unwrap();
+        let words = words.iter().map(|word| word.as_str().unwrap().to_owned());
+        called.push(["roomtide".to_owned()].into_iter().chain(words).collect());
+    }
+    called
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The kinds of channels, for people in docs/guide/alerts.md and for the page in web/data/channels.js. Sends nothing.
+//! The kinds of channels, for people in docs/guide/channels.md and for the page in web/data/channels.js. Sends nothing.
 
 use alerts::{CHANNEL_KINDS, ChannelKind, ChannelMember, MemberForm, Need};
 use serde_json::json;
@@ -12,7 +12,7 @@ fn the_guide_has_each_kind_of_channel() {
     let (rows, samples) = (rows.join("\n"), samples.join("\n"));
     let text =
         format!("| kind | secret members |\n| --- | --- |\n{rows}\n\n```json\n{samples}\n```");
-    assert_documented("docs/guide/alerts.md", "channels", &text);
+    assert_documented("docs/guide/channels.md", "channels", &text);
 }
 
 fn row(kind: &ChannelKind) -> String {

@@ -1,4 +1,4 @@
-//! docs/reference/api.md against the table of endpoints. Says nothing of bodies: the `OpenAPI` document does.
+//! docs/reference/api.md and api-parameters.md against the table of endpoints. Bodies are in the `OpenAPI` document.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,12 +8,13 @@ use api::endpoints::{Access, ENDPOINTS, Endpoint, Kind};
 use crate::generated::assert_documented;
 
 /// The groups of endpoints, in the order of the page.
-const GROUPS: [&str; 7] = [
+const GROUPS: [&str; 8] = [
     "Readings",
     "Devices",
     "Rooms",
     "Homes",
     "Everything",
+    "Alerts",
     "The system",
     "Clients of InfluxDB and Grafana",
 ];
@@ -27,7 +28,7 @@ fn the_endpoints_are_those_of_the_code() {
             "### {group}\n\n| endpoint | token | what it does | parameters |\n| --- | --- | --- | --- |\n"
         )
         .expect("writing to memory does not fail");
-        for endpoint in ENDPOINTS.iter().filter(|it| group_of(it) == group) {
+        for endpoint in shown_endpoints().filter(|endpoint| group_of(endpoint) == group) {
             let Endpoint { method, path, summary, access, .. } = endpoint;
             let access = token(*access);
             let names: Vec<_> =
@@ -62,7 +63,12 @@ fn the_parameters_are_those_of_the_code() {
                 .expect("writing to memory does not fail");
         }
     }
-    assert_documented("docs/reference/api.md", "parameters", &text);
+    assert_documented("docs/reference/api-parameters.md", "parameters", &text);
+}
+
+/// The endpoints without those below `/influx`, which answer as the same path without it.
+fn shown_endpoints() -> impl Iterator<Item = &'static Endpoint> {
+    ENDPOINTS.iter().filter(|endpoint| !endpoint.path.starts_with("/influx/"))
 }
 
 /// The endpoints by the ends of their paths, each once.
@@ -90,7 +96,8 @@ fn group_of(endpoint: &Endpoint) -> &'static str {
         Some("devices") => "Devices",
         Some("rooms") => "Rooms",
         Some("homes") => "Homes",
-        Some("series" | "energy") => "Everything",
+        Some("series" | "energy" | "cost") => "Everything",
+        Some("alerts" | "acknowledge" | "channels") => "Alerts",
         _ => "The system",
     }
 }

@@ -33,7 +33,7 @@ fn the_parameters_are_those_of_the_template() {
 }
 
 /// The parameters in their order, each with its properties. Folded texts are one line.
-fn parameters(template: &str) -> Vec<(String, BTreeMap<String, String>)> {
+pub(super) fn parameters(template: &str) -> Vec<(String, BTreeMap<String, String>)> {
     let lines = template.lines().skip_while(|line| *line != "Parameters:").skip(1);
     let mut found: Vec<(String, BTreeMap<String, String>)> = Vec::new();
     let mut last = String::new();
