@@ -1,4 +1,4 @@
-//! README.md: its length, its first commands, its picture of the functions. tests/home/readme.py runs its requests.
+//! README.md: its length, its first commands, its pictures. tests/home/readme.py runs its requests.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -36,5 +36,17 @@ fn its_picture_has_each_function_of_the_template() {
     assert!(functions.len() >= 6, "{functions:?}");
     for function in functions {
         assert!(picture.contains(function), "the picture lacks {function}");
+    }
+}
+
+/// Whether it is the page as it is, tests/web/picture.mjs tells.
+#[test]
+fn its_pictures_are_of_the_page() {
+    let text = readme();
+    for name in ["docs/page.png", "docs/phone.png"] {
+        assert!(text.contains(name), "README.md does not show {name}");
+        let picture = fs::read(root().join(name)).expect("a picture");
+        assert!(picture.starts_with(b"\x89PNG"), "{name}");
+        assert!(picture.windows(8).any(|part| part == b"tEXtweb\0"), "{name} tells no page");
     }
 }

@@ -35,10 +35,13 @@ def main(commands=None):
         folder = Path(folder)
         # The user of the image reaches what is in it.
         folder.chmod(0o755)
+        # The image refuses a command that needs libraries; those of the tests' command are added where it runs.
+        added = {} if commands else {"ROOMTIDE_LIBRARIES_ADDED": "1"}
         commands = Path(commands).resolve() if commands else debug_commands(folder / "commands")
         command = commands / f"roomtide-linux-{PROCESSOR}"
-        downloads = made(commands, folder / "downloads")
+        downloads = made(commands, folder / "downloads", **added)
         packed(commands, downloads)
+        static_alone(folder)
         repeated(folder)
         attached(downloads)
         libraries = needed(command)
@@ -93,6 +96,15 @@ def packed(commands, downloads):
     ok(f"made, with their checksums: {', '.join(names)}")
 
 
+def static_alone(folder):
+    """An image is made of a static command, and of no other."""
+    for command, why in ((shutil.which("busybox"), None), (sys.executable, "is not a static command"), (__file__, "is not a static")):
+        words = [ROOT / "tools" / "image", VERSION, folder / "tried.tar", f"amd64={command}"]
+        ran = subprocess.run(words, text=True, capture_output=True)
+        assert (ran.returncode != 0 and why in ran.stderr) if why else ran.returncode == 0, (command, ran.stderr)
+    ok("no image is made of a command that needs libraries, nor of what is no command")
+
+
 def repeated(folder):
     """Equal commands give equal bytes, whatever their times and modes are."""
     found = []
@@ -102,7 +114,8 @@ def repeated(folder):
         for processor in (PROCESSOR, OTHER):
             (commands / f"roomtide-linux-{processor}").write_bytes(b"small")
             (commands / f"roomtide-linux-{processor}").chmod(mode)
-        out = made(commands, folder / f"small-out-{mode}", ROOMTIDE_DOWNLOADS="https://example.org/releases/1")
+        env = {"ROOMTIDE_DOWNLOADS": "https://example.org/releases/1", "ROOMTIDE_LIBRARIES_ADDED": "1"}
+        out = made(commands, folder / f"small-out-{mode}", **env)
         found.append({file.name: file.read_bytes() for file in out.iterdir()})
     assert found[0] == found[1], found[0].keys()
     assert b"url=${ROOMTIDE_URL:-https://example.org/releases/1}\n" in found[0]["install.sh"]

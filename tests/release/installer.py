@@ -150,6 +150,10 @@ def refused(run, folder, archive):
     archive.unlink()
     for tools in (("curl",), ("wget",)):
         run.fails(r"/roomtide-\S+ cannot be fetched", bin, PATH=only(folder, tools))
+    made = folder / "made" / "by it" / "bin"
+    made.parents[1].mkdir()
+    run.fails(r"/roomtide-\S+ cannot be fetched", made)
+    assert os.listdir(made.parents[1]) == [], "what it made is gone, and what was there stays"
     archive.write_bytes(whole)
     run.fails("needs curl or wget", bin, PATH=only(folder, ()))
     run.fails("names no address", bin, ROOMTIDE_URL=None)
@@ -161,7 +165,7 @@ def only(folder, tools):
     """A folder of the programs that the script needs, with these to fetch by."""
     path = folder / "-".join(("only", *tools))
     path.mkdir()
-    for tool in ("uname", "mkdir", "mktemp", "rm", "mv", "tar", "gzip", "cut", "sha256sum", *tools):
+    for tool in ("uname", "dirname", "mkdir", "mktemp", "rm", "rmdir", "mv", "tar", "gzip", "cut", "sha256sum", *tools):
         (path / tool).symlink_to(shutil.which(tool) or shutil.which("busybox"))
     return str(path)
 

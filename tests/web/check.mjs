@@ -4,12 +4,13 @@
 // Deploys nothing.
 
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
+import { VIEWS, launched, settled } from "./browser.mjs";
 import { MISSING_HOUR, PRESETS, monthsWithPrices, pricesOfTomorrow } from "./cost.mjs";
 import { PlayedRemo, TOKEN } from "./remo.mjs";
 import { Server } from "./server.mjs";
@@ -18,18 +19,15 @@ import { bracketed, unbracketed } from "./words.mjs";
 
 const [program, tools, screenshots] = process.argv.slice(2);
 const require = createRequire(join(tools, "package.json"));
-const { chromium } = require("playwright-core");
 const axe = await readFile(require.resolve("axe-core/axe.min.js"), "utf8");
 
 const WIDTHS = [390, 820, 1600];
-const VIEWS = ["now", "energy", "charts", "charts/kitchen", "year", "heat", "device", "device/meter", "alerts", "connect"];
 /** The most that the page and the files may weigh that come with it, and the most of those that come later, compressed. */
 const MAX_BYTES = { first: 93 * 1024, later: 38 * 1024 };
 const HOSTILE = ["<script>window.pwned = 1</script>", "\"><img src=x onerror='window.pwned = 1'>", "{{7*7}} ${8*8} %3Cb%3E", "\u202Egnp.exe", "ä".repeat(60)];
 
 mkdirSync(screenshots, { recursive: true });
-const path = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((it) => existsSync(it));
-const browser = await chromium.launch({ executablePath: path, args: ["--no-sandbox"] });
+const browser = await launched(tools);
 /** @type {Server[]} */
 const servers = [];
 const started = Date.now();
@@ -57,10 +55,6 @@ async function open(url, options = {}, other = url) {
   page.setDefaultTimeout(20_000);
   page.setDefaultNavigationTimeout(30_000);
   return page;
-}
-
-async function settled(page) {
-  await page.waitForFunction(() => /^(updated|aktualisiert)/.test(document.getElementById("status").textContent) && !document.querySelector("[aria-busy]"), null, { timeout: 120_000 });
 }
 
 async function show(page, url, view) {

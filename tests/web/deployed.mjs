@@ -1,14 +1,10 @@
 // The page of a deployed system in Chromium: `node deployed.mjs URL TOKEN TOOLS ROOM`. An empty TOKEN: the address has
 // it. Changes nothing.
 
-import { existsSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join } from "node:path";
+import { launched } from "./browser.mjs";
 
 const [url, token, tools, room] = process.argv.slice(2);
-const { chromium } = createRequire(join(tools, "package.json"))("playwright-core");
-const path = ["/usr/bin/chromium", "/usr/bin/google-chrome"].find((it) => existsSync(it));
-const browser = await chromium.launch({ executablePath: path, args: ["--no-sandbox"] });
+const browser = await launched(tools);
 try {
   const page = await browser.newPage();
   page.setDefaultTimeout(60_000);

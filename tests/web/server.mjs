@@ -13,11 +13,14 @@ export class Server {
   /**
    * @param {string} program
    * @param {string[]} options
+   * @param {string} zone of its days
    */
-  constructor(program, options) {
+  constructor(program, options, zone = "Europe/Brussels") {
     this.program = program;
-    this.options = options;
+    this.calledAs = program;
     this.directory = mkdtempSync(join(tmpdir(), "roomtide-web-"));
+    const place = options.includes("--memory") ? [] : ["--data-dir", join(this.directory, "data")];
+    this.options = [...options, ...place, "--time-zone", zone];
     this.port = 0;
     this.url = "";
     /** Where readings are stored, if that is another address. */
@@ -26,8 +29,7 @@ export class Server {
 
   /** Starts it, on the port of before if there was one, and waits until it listens and `until` is printed. */
   start(until = "Roomtide listens on") {
-    const data = ["--data-dir", join(this.directory, "data"), "--port", String(this.port), "--time-zone", "Europe/Brussels"];
-    this.process = spawn(this.program, [...this.options, ...data], { stdio: ["ignore", "pipe", "inherit"] });
+    this.process = spawn(this.program, [...this.options, "--port", String(this.port)], { argv0: this.calledAs, stdio: ["ignore", "pipe", "inherit"] });
     running.add(this.process);
     return new Promise((resolve, reject) => {
       let printed = "";
@@ -58,6 +60,16 @@ export class Server {
     // Nobody knows its first port, and another program may have it by now.
     this.port = 0;
     return this.start();
+  }
+
+  /** Waits until the rollups have all readings: that takes seconds, on a busy machine minutes. */
+  async rolledUp() {
+    for (let look = 0; look < 300; look += 1) {
+      const answer = await this.ask("GET", "/series?from=-30d&every=1d&devices=1&fn=mean,count");
+      if (!answer.rollups_lack) return;
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+    }
+    throw new Error("the rollups lack readings");
   }
 
   async stop() {

@@ -210,7 +210,9 @@ export function barChart({ title, when = "", unit, bars, parts = [], lacks = fal
   data.push(...stack.map(({ place }) => upTo(place)));
   if (versus) data.push(bars.map((bar) => bar.other ?? null));
   if (priceUnit) data.push(bars.map((bar) => bar.price ?? null));
-  const paths = window.uPlot.paths.bars?.({ size: [0.8, 60], align: 1 });
+  // A day or a month stands under the middle of its bar; an hour begins with its own.
+  const half = step >= 86_400 && !priceUnit ? step / 2 : 0;
+  const paths = window.uPlot.paths.bars?.({ size: [0.8, 90], align: half ? 0 : 1 });
   const value = (/** @type {any} */ _, /** @type {number | null | undefined} */ it) => (it === null || it === undefined ? "" : `${number(Math.abs(it))} ${unit}`);
   const withMoney = (/** @type {any} */ plot, /** @type {number | null} */ it, /** @type {number} */ __, /** @type {number | null} */ place) => [value(plot, it), bars[place ?? -1]?.money].filter(Boolean).join(" · ");
   const one = (/** @type {string} */ label, /** @type {number} */ place) => ({ label, stroke: lines[place], ...(parts.length && !place ? { stroke: "transparent" } : { fill: `${lines[place]}d0` }), paths, value: place ? value : withMoney, points: { show: false } });
@@ -249,7 +251,7 @@ export function barChart({ title, when = "", unit, bars, parts = [], lacks = fal
     behind: rows,
     options: {
       axes: [timeAxis, axis, ...(priceUnit ? [{ ...axis, scale: "price", side: /** @type {const} */ (1), label: priceUnit, grid: { show: false } }] : [])],
-      scales: { x: { time: true, range: range ? () => range : (_, min, max) => [min - step * 0.2, max + step] }, y: { range: (_, min, max) => [Math.min(0, min * 1.1), Math.max(max * 1.1, 0.01)] } },
+      scales: { x: { time: true, range: (_, min, max) => { const [from, to] = range ?? [min - step * 0.2, max + step]; return [from - half, to - half]; } }, y: { range: (_, min, max) => [Math.min(0, min * 1.1), Math.max(max * 1.1, 0.01)] } },
       series: [{ value: (_, it) => (it ? at(it) : "") }, one(hasBelow ? t("boughtShort") : unit, 0), ...(hasBelow ? [one(t("soldShort"), 1)] : []), ...layers, ...(versus ? [outline] : []), ...(priceUnit ? [price] : [])],
       cursor: { drag: { x: false, y: false } },
       hooks: { ready: [(plot) => plot.over.addEventListener("click", () => {

@@ -142,7 +142,7 @@ export async function charts(main, room) {
         states,
         hourlyNote(known, room, name, ends.from),
         h("div", { class: "buttons" },
-          h("button", { type: "button", onclick: () => saveCsv(query.path, query.params, `${room || "home"}-${name}.csv`) }, "CSV"),
+          h("button", { type: "button", class: "csv", onclick: () => saveCsv(query.path, query.params, `${room || "home"}-${name}.csv`) }, "CSV"),
           h("button", { type: "button", id: `alert-${name}`, "aria-expanded": String(isRuled), onclick: () => choose({ alert: isRuled ? "" : name }) }, t("alertMe")),
         ),
         isRuled && ruleForm({ known, room, metric: name, unit, redraw: (limit, episodes) => fill(chart, lineChart({ ...about, limit, episodes })) }),

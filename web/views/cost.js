@@ -64,7 +64,7 @@ export async function showCost(place, about) {
     billTable(bill, titleOf(shown)),
     ...missing(cost, bill),
     lackNote(cost),
-    h("div", { class: "buttons" }, h("button", { type: "button", onclick: csv }, "CSV"), ...edits(tariff, about), h("button", { type: "button", id: "tariff-new", onclick: () => open("new", "flat") }, t("anotherTariff"))),
+    h("div", { class: "buttons" }, h("button", { type: "button", class: "csv", onclick: csv }, "CSV"), ...edits(tariff, about), h("button", { type: "button", id: "tariff-new", onclick: () => open("new", "flat") }, t("anotherTariff"))),
     compare,
     ahead,
   );

@@ -156,7 +156,7 @@ async function showChart(place, controls, found, metric, shown) {
   const title = kind === "counter" ? t("perRow", { metric: words(metric), every: t(step === 900 ? "quarter" : step === 3600 ? "oneHour" : "oneDay") }) : words(metric);
   if (!controls.contains(document.activeElement) || /** @type {HTMLElement} */ (controls).dataset.shown !== metric) {
     /** @type {HTMLElement} */ (controls).dataset.shown = metric;
-    fill(controls, select(t("metric"), names, metric, (value) => choose({ metric: value })), h("button", { type: "button", onclick: () => saveCsv(path("devices", id, "series"), { metric, fn, every, ...ends(shown.from, shown.to) }, `${id}-${metric}.csv`) }, "CSV"),
+    fill(controls, select(t("metric"), names, metric, (value) => choose({ metric: value })), h("button", { type: "button", class: "csv", onclick: () => saveCsv(path("devices", id, "series"), { metric, fn, every, ...ends(shown.from, shown.to) }, `${id}-${metric}.csv`) }, "CSV"),
       kind !== "counter" && !isShared() && h("a", { class: "button", href: addressOf("charts", found.room ?? "", { metric, alert: metric, of: `device:${id}` }) }, t("alertMe")));
   }
   fill(
