@@ -4,15 +4,12 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use dynamodb::DynamoStore;
-use runtime::clock::{Deadline, SystemClock};
+use runtime::clock::Deadline;
 use runtime::invoke::{InvokeFunction, Invoking, NotInvoked};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The types of the functions on the engine's table.
-type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
-type Fetching = fetching::Fetching<DynamoStore, SystemClock>;
+use crate::functions::{Fetching, Ingest};
 
 /// The ingest function, for calls by other functions.
 #[derive(Debug)]

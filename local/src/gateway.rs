@@ -272,13 +272,13 @@ mod tests {
     use dynamodb::DynamoStore;
     use runtime::auth::Auth;
     use runtime::telemetry::Telemetry;
+    use table::layout::Layout;
     use table::{AddToken as _, given};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
 
     use super::*;
     use crate::engine::Engine;
-    use crate::table_definition::TableDefinition;
     use crate::{Data, Options};
     use rollups::Following;
 
@@ -303,9 +303,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_token_comes_before_the_body_and_the_body_is_short_and_in_time() {
-        let table = TableDefinition::own().unwrap();
-        let engine = Engine::start(&Data::Memory, &table, None).unwrap();
-        let store = DynamoStore::connect(&engine.store_config(), table.layout());
+        let engine = Engine::start(&Data::Memory, None).unwrap();
+        let store = DynamoStore::connect(&engine.store_config(), Layout::default());
         let options = Options::default();
         let following = Following::default();
         let functions = Functions::start(&store, &options, following, Auth::On, None).await;
