@@ -10,7 +10,7 @@ use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpR
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use dynamodb::DynamoStore;
-use rollups::{SKEW, newest_sealable_end};
+use rollups::{Following, SKEW, newest_sealable_end};
 use runtime::auth::Auth;
 use runtime::clock::{Clock as _, Deadline, Stopwatch, SystemClock};
 use runtime::dead_letters::DeadLetter;
@@ -27,7 +27,7 @@ use crate::dead_letters::DeadLetters;
 use crate::deployment::{
     REGISTRY_STREAM, ROLLUP_QUEUE, ROLLUP_STREAM, SCHEDULE_PERIOD, StreamSource,
 };
-use crate::engine::Engine;
+use crate::engine::{Engine, Queue};
 use crate::functions::{self, Consumers, Functions};
 use crate::gateway::{self, Authorizer};
 use crate::loader::Loader;
@@ -78,8 +78,9 @@ pub(crate) async fn shards_of(
     Ok(DynamoStore::connect(config, layout).stored_shards(&invocation).await?)
 }
 
-/// Starts the engine, and makes or removes the indexes that the options decide; other indexes stay as they are.
-async fn start_engine(options: &Options) -> anyhow::Result<Engine> {
+/// Starts the engine with the work queue, and makes or removes the indexes that the options decide; other indexes stay
+/// as they are.
+async fn start_engine(options: &Options) -> anyhow::Result<(Engine, Arc<Queue>)> {
     let wanted = [
         (&CONDITIONS_INDEX, options.conditions_index),
         (&ATTRIBUTE_INDEX, options.attribute_index),
@@ -92,7 +93,8 @@ async fn start_engine(options: &Options) -> anyhow::Result<Engine> {
                 engine.set_index(index, wanted)?;
             }
         }
-        Ok(engine)
+        let work = engine.queue(ROLLUP_QUEUE.queue)?;
+        Ok((engine, work))
     };
     tokio::task::spawn_blocking(start).await?
 }
@@ -143,6 +145,55 @@ async fn start_schedule(
     started
 }
 
+/// Starts the sweeper and the schedules.
+async fn start_background(
+    engine: &Engine,
+    consumers: &Consumers,
+    functions: &Functions,
+    options: &Options,
+    stopped: &watch::Receiver<bool>,
+) -> Vec<JoinHandle<()>> {
+    let mut background = vec![tokio::spawn(sweep(engine.sweeper(), stopped.clone()))];
+    background.push(start_schedule(consumers.scheduled_rollup(), stopped).await);
+
+    // A command that opens the data briefly sends no alerts and asks no sources.
+    if options.listens {
+        let hinted = consumers.alerting_at(AlertingEvent::Hint);
+        background.push(tokio::spawn(consumers.hint.clone().follow(hinted, stopped.clone())));
+        let alerting = consumers.alerting_at(AlertingEvent::Schedule);
+        for function in [alerting, functions.scheduled_fetching()] {
+            background.push(start_schedule(function, stopped).await);
+        }
+    }
+    background
+}
+
+/// Starts to deliver the stream to the functions, each from its own position on.
+async fn start_pollers(
+    engine: &Engine,
+    consumers: &Consumers,
+    following: Following,
+    dead_letters: &DeadLetters,
+    stopped: &watch::Receiver<bool>,
+) -> anyhow::Result<Vec<RunningPoller>> {
+    let rollup_stream = StreamSource { window: following.window(), ..ROLLUP_STREAM };
+    let streams = [
+        (REGISTRY_STREAM, consumers.registry_of_stream()),
+        (rollup_stream, consumers.rollup_of_stream()),
+    ];
+    let names = [REGISTRY_STREAM.name, ROLLUP_STREAM.name];
+    let stream = engine.stream();
+    let positions = tokio::task::spawn_blocking(move || stream.set_consumers(&names)).await??;
+
+    let mut pollers = Vec::new();
+    for ((source, function), position) in streams.into_iter().zip(positions) {
+        let (stream, dead_letters) = (engine.stream(), dead_letters.clone());
+        let poller = StreamPoller { stream, source, function, dead_letters };
+        pollers.push(poller.spawn(position, stopped.clone()));
+    }
+    Ok(pollers)
+}
+
 /// Refuses a public address without authentication, where anybody could read and write.
 fn check_host(options: &Options) -> anyhow::Result<()> {
     if options.auth || options.host.is_loopback() {
@@ -170,7 +221,7 @@ impl System {
         let addresses = Addresses::listen(&options).await?;
         let (url, ingest_url) = (addresses.url(), addresses.ingest_url());
 
-        let engine = start_engine(&options).await?;
+        let (engine, work) = start_engine(&options).await?;
         let config = engine.store_config();
         let store = connect(&options, &engine).await?;
         let dead_letters = DeadLetters::default();
@@ -187,11 +238,7 @@ impl System {
         } else {
             functions.clone()
         };
-        let (engine, work) = tokio::task::spawn_blocking(move || {
-            let work = engine.queue(ROLLUP_QUEUE.queue)?;
-            anyhow::Ok((engine, work))
-        })
-        .await??;
+
         let sender = LocalWorkQueue::to(Arc::clone(&work));
         let page_url = options.page_url.clone().unwrap_or_else(|| url.clone());
         let consumers =
@@ -199,35 +246,14 @@ impl System {
 
         warn_of_wrong_clock(&store).await?;
         let (stop, stopped) = watch::channel(false);
-        let mut background = vec![tokio::spawn(sweep(engine.sweeper(), stopped.clone()))];
-        background.push(start_schedule(consumers.scheduled_rollup(), &stopped).await);
-        // A command that opens the data briefly sends no alerts and asks no sources.
-        if options.listens {
-            let hinted = consumers.alerting_at(AlertingEvent::Hint);
-            background.push(tokio::spawn(consumers.hint.clone().follow(hinted, stopped.clone())));
-            let alerting = consumers.alerting_at(AlertingEvent::Schedule);
-            for function in [alerting, functions.scheduled_fetching()] {
-                background.push(start_schedule(function, &stopped).await);
-            }
-        }
+        let background =
+            start_background(&engine, &consumers, &functions, &options, &stopped).await;
         let state = store.rollup_state(&Invocation::until(Deadline::after(TIMEOUT))).await?;
         let time_zone =
             state.map_or_else(|| options.time_zone.name().to_owned(), |state| state.zone);
 
-        let rollup_stream = StreamSource { window: following.window(), ..ROLLUP_STREAM };
-        let streams = [
-            (REGISTRY_STREAM, consumers.registry_of_stream()),
-            (rollup_stream, consumers.rollup_of_stream()),
-        ];
-        let names = [REGISTRY_STREAM.name, ROLLUP_STREAM.name];
-        let stream = engine.stream();
-        let positions = tokio::task::spawn_blocking(move || stream.set_consumers(&names)).await??;
-        let mut pollers = Vec::new();
-        for ((source, function), position) in streams.into_iter().zip(positions) {
-            let (stream, dead_letters) = (engine.stream(), dead_letters.clone());
-            let poller = StreamPoller { stream, source, function, dead_letters };
-            pollers.push(poller.spawn(position, stopped.clone()));
-        }
+        let pollers =
+            start_pollers(&engine, &consumers, following, &dead_letters, &stopped).await?;
         let queue_poller = QueuePoller {
             queue: work,
             source: ROLLUP_QUEUE,
@@ -236,7 +262,7 @@ impl System {
         };
         let queue_poller = queue_poller.spawn(stopped.clone());
 
-        let gateways = addresses.serve(&served, authorizer.as_ref(), &options, &stopped);
+        let gateways = addresses.serve(&served, authorizer.as_ref(), &stopped);
         Ok(Self {
             url,
             ingest_url,
