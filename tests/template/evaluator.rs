@@ -176,7 +176,7 @@ impl Deployment<'_> {
             Some(("Fn::Or", Value::Array(inner))) => {
                 inner.iter().try_fold(false, |any, one| Ok(self.decide(one)? || any))
             }
-            _ => bail!("the local system does not know the condition {expression}"),
+            _ => bail!("the tests do not know the condition {expression}"),
         }
     }
 }
