@@ -4,12 +4,16 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use runtime::clock::Deadline;
+use dynamodb::DynamoStore;
+use runtime::clock::{Deadline, SystemClock};
 use runtime::invoke::{InvokeFunction, Invoking, NotInvoked};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::functions::{Fetching, Ingest};
+/// The ingest function on the engine's table.
+pub(crate) type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
+/// The fetching function on the engine's table.
+pub(crate) type Fetching = fetching::Fetching<DynamoStore, SystemClock>;
 
 /// The ingest function, for calls by other functions.
 #[derive(Debug)]

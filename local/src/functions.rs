@@ -15,7 +15,7 @@ use sending::HttpSender;
 use crate::Options;
 use crate::dead_letters::DeadLetters;
 use crate::deployment::{ALERTING, FETCHING, REGISTRY, ROLLUP, ROLLUP_STREAM, ROOM_INDEX_UNITS};
-use crate::direct::{DirectFetching, DirectIngest};
+use crate::direct::{DirectFetching, DirectIngest, Fetching, Ingest};
 use crate::hint::LocalHint;
 use crate::hosted_function::HostedFunction;
 use crate::queue_poller::QueueFunction;
@@ -60,10 +60,6 @@ pub(crate) fn ingest_settings(options: &Options, auth: Auth) -> ingest::Settings
     }
 }
 
-/// The ingest function on the engine's table.
-pub(crate) type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
-/// The fetching function on the engine's table.
-pub(crate) type Fetching = fetching::Fetching<DynamoStore, SystemClock>;
 /// The query function on the engine's table.
 pub(crate) type Query = query::Query<DynamoStore, SystemClock>;
 /// The registry function on the engine's table.
