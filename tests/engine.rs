@@ -1,5 +1,4 @@
-//! Engines that speak `DynamoDB`'s protocol, and fresh tables on them. Decides nothing about the tables:
-//! `template.yaml` does.
+//! Engines that speak `DynamoDB`'s protocol, and fresh tables on them. Decides nothing about the tables.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -11,8 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use dynamodb::DynamoStore;
 use futures_util::{StreamExt as _, stream};
 use local::System;
-use local::table_definition::TableDefinition;
-use local::template::Template;
+use local::table_definition::create_request;
 use serde_json::{Map, Value, json};
 use table::item::{self, Attribute};
 use table::layout::Layout;
@@ -78,7 +76,7 @@ impl Engine {
         let number = TABLES.fetch_add(1, Ordering::Relaxed);
         // An engine that outlives the process keeps the tables of earlier runs.
         let name = format!("roomtide-{}-{number}", std::process::id());
-        let definition = definition_of(parameters);
+        let layout = layout_of(parameters);
         let credentials = Credentials {
             access_key_id: self.key.clone(),
             secret_access_key: "local".to_owned(),
@@ -92,8 +90,8 @@ impl Engine {
             ca_bundle: None,
             attempt_timeout: ATTEMPT_TIMEOUT,
         };
-        let table = Table { engine: self.clone(), config, layout: definition.layout() };
-        let mut request = definition.create_request(&name);
+        let table = Table { engine: self.clone(), config, layout };
+        let mut request = create_request(&name, layout);
         change(&mut request);
         // Nothing in it expires: an engine deletes by the clock on the wall, and the clocks of tests lag behind.
         table.ask("CreateTable", request).await;
@@ -101,15 +99,19 @@ impl Engine {
     }
 }
 
-fn definition_of(parameters: &[(&str, &str)]) -> TableDefinition {
-    let definition =
-        Template::own().and_then(|own| TableDefinition::from_template(own, parameters));
-    definition.expect("the template has a table")
-}
-
 /// How a table is laid out that the template deploys with these parameters.
 pub(crate) fn layout_of(parameters: &[(&str, &str)]) -> Layout {
-    definition_of(parameters).layout()
+    let mut layout = Layout::default();
+    for (name, value) in parameters {
+        match *name {
+            "RoomIndex" => layout.room_index = *value == "on",
+            "AttributeIndex" => layout.attribute_index = *value == "on",
+            "ConditionsIndex" => layout.conditions_index = *value == "on",
+            "DeviceShards" => layout.shards = value.parse().expect("a number of partitions"),
+            other => panic!("{other} lays out no table"),
+        }
+    }
+    layout
 }
 
 /// How long an attempt may take: a busy machine is no fault, and a repeated put refuses itself.

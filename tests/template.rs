@@ -1,6 +1,8 @@
 //! `template.yaml` against the code: names, routes, filters, environments, permissions. Deploys nothing;
 //! whether the template is a sound one is for `sam validate --lint`.
 
+mod deployment;
+mod evaluator;
 mod front;
 mod mqtt;
 mod take_over;
@@ -10,18 +12,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::given::cases;
 use dynamodb::DynamoStore;
-use local::table_definition::{KeyElement, TableDefinition};
-use local::template::Template;
+use local::table_definition::{create_request, expiry_request};
 use serde_json::{Map, Value, json};
-use table::layout::{
-    ATTRIBUTE_INDEX, CONDITIONS_ATTRIBUTES, CONDITIONS_INDEX, Index, Layout, ROOM_INDEX,
-};
+use table::layout::{ATTRIBUTE_INDEX, CONDITIONS_INDEX, Index, Layout, ROOM_INDEX};
 use table::{Action, Permission, Target, keys};
 
 use crate::architecture::rust_files;
 use crate::events::differs;
 use crate::generated::assert_is;
 use crate::source::Source;
+pub(crate) use evaluator::Template;
 
 /// The packages that are deployed.
 const PACKAGES: [&str; 6] = ["alerting", "fetching", "ingest", "query", "registry", "rollup"];
@@ -86,45 +86,30 @@ fn the_table_has_the_keys_and_the_indexes_of_the_code() {
         (&[("ConditionsIndex", "on")], Layout { conditions_index: true, ..default }),
         (&[("RoomIndex", "off")], Layout { room_index: false, ..default }),
     ] {
-        let table = TableDefinition::from_template(template(), chosen).expect("a table");
-        assert_eq!(table.layout(), layout);
-        let key = |partition: &str, sort: &str| {
-            [(partition, "HASH"), (sort, "RANGE")].map(|(name, kind)| format!("{name} {kind}"))
-        };
-        let of = |schema: &[KeyElement]| -> Vec<String> {
-            let parts = schema.iter();
-            parts.map(|part| format!("{} {}", part.attribute_name, part.key_type)).collect()
-        };
-        assert_eq!(of(&table.key_schema), key(keys::PK, keys::SK));
-
-        let indexes: Vec<&Index> = layout.indexes().collect();
-        assert_eq!(table.global_secondary_indexes.len(), indexes.len());
-        let mut names = BTreeSet::from([keys::PK, keys::SK]);
-        for (deployed, index) in table.global_secondary_indexes.iter().zip(indexes) {
-            assert_eq!(deployed.index_name, index.name);
-            assert_eq!(of(&deployed.key_schema), key(index.partition_key, index.sort_key));
-            assert_eq!(deployed.projection.projection_type, index.projection);
-            let held = &deployed.projection.non_key_attributes;
-            let is_of_conditions = index.name == CONDITIONS_INDEX.name;
-            assert!(if is_of_conditions {
-                *held == CONDITIONS_ATTRIBUTES
-            } else {
-                held.is_empty()
-            });
-            names.extend([index.partition_key, index.sort_key]);
+        let resources = template().resources(chosen).expect("resources");
+        let (_, deployed) = only(&resources, "AWS::DynamoDB::Table");
+        let mut deployed = deployed["Properties"].clone();
+        for index in deployed["GlobalSecondaryIndexes"].as_array_mut().expect("a list") {
+            let units = index.as_object_mut().expect("an index").remove("ProvisionedThroughput");
+            assert!(units.is_some(), "{index}");
         }
-        let found: BTreeMap<_, _> = table
-            .attribute_definitions
-            .iter()
-            .map(|attribute| (attribute.attribute_name.as_str(), attribute.attribute_type.as_str()))
-            .collect();
-        let kind = |name| if name == CONDITIONS_INDEX.sort_key { "B" } else { "S" };
-        assert_eq!(found, names.into_iter().map(|name| (name, kind(name))).collect());
+        let definitions = deployed["AttributeDefinitions"].as_array_mut().expect("a list");
+        definitions.sort_by_key(|definition| definition["AttributeName"].to_string());
 
-        assert_eq!(table.stream_specification.stream_view_type, "NEW_AND_OLD_IMAGES");
-        assert_eq!(table.time_to_live_specification.attribute_name, keys::TTL);
-        assert!(table.time_to_live_specification.enabled);
+        let request = create_request("name", layout);
+        for member in ["AttributeDefinitions", "KeySchema"] {
+            assert_eq!(request[member], deployed[member], "{chosen:?}");
+        }
+        let indexes = request.get("GlobalSecondaryIndexes").cloned();
+        assert_eq!(indexes.unwrap_or(json!([])), deployed["GlobalSecondaryIndexes"], "{chosen:?}");
+        let view = |stream: &Value| stream["StreamViewType"].clone();
+        let streams = [&request, &deployed].map(|table| view(&table["StreamSpecification"]));
+        assert_eq!(streams[0], streams[1]);
+        let expiry = &expiry_request("name")["TimeToLiveSpecification"];
+        assert_eq!(*expiry, deployed["TimeToLiveSpecification"]);
     }
+    let shards = template().parameter("DeviceShards", &[]).expect("a parameter");
+    assert_eq!(shards.parse(), Ok(default.shards));
 }
 
 /// The free units are an account's. No choice of an index changes those of the table.

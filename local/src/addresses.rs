@@ -46,7 +46,6 @@ impl Addresses {
         self,
         functions: &Functions,
         authorizer: Option<&Arc<Authorizer>>,
-        options: &Options,
         stopped: &watch::Receiver<bool>,
     ) -> Vec<JoinHandle<()>> {
         let page = self.url();
@@ -55,7 +54,7 @@ impl Addresses {
         let serving = hosts.into_iter().filter_map(|(listening, host)| {
             let (listener, _) = listening?;
             let (functions, authorizer) = (functions.clone(), authorizer.cloned());
-            let gateway = Gateway::new(functions, authorizer, host, options.gateway_damages_gzip);
+            let gateway = Gateway::new(functions, authorizer, host);
             Some(tokio::spawn(gateway::serve(listener, gateway, Limits::OWN, stopped.clone())))
         });
         serving.collect()

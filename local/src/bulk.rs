@@ -1,6 +1,7 @@
 //! Puts folded rollups in one transaction, with the readings that they sum up. Folds nothing.
 
 use rollups::Change;
+use table::ItemKey;
 use table::item::Kind as _;
 
 use crate::engine::{Load, NewItem, Unchanged};
@@ -30,7 +31,8 @@ impl Bulk {
         let mut unchanged = Vec::with_capacity(changes.len());
         for change in changes {
             let item = change.rollup.item();
-            unchanged.push(Unchanged::of(&item, change.replaced_version()));
+            let key = ItemKey::of_item(&item);
+            unchanged.push(Unchanged { key, version: change.replaced_version() });
             items.push(NewItem { item, keeps_others: false });
         }
         let load = self.0.clone();

@@ -12,10 +12,7 @@ use crate::{Bulk, Data, Options, System, TableApi, engine};
 /// The data in a directory, for a command that reads or changes it.
 ///
 /// The user who can open the directory owns the data, so no request needs an access token.
-#[derive(Debug)]
-pub struct DataDirectory(Inner);
-
-enum Inner {
+pub enum DataDirectory {
     /// Another process of this user runs the engine; requests go to its table.
     Running(Box<TableApi>),
     /// No other process uses the directory, so this process runs the engine.
@@ -29,7 +26,7 @@ impl DataDirectory {
     pub async fn open(directory: &Path) -> anyhow::Result<Option<Self>> {
         if let Some(store) = engine::running(directory) {
             let api = Box::pin(TableApi::connect(store)).await?;
-            return Ok(Some(Self(Inner::Running(Box::new(api)))));
+            return Ok(Some(Self::Running(Box::new(api))));
         }
         let file = engine::database_file(directory);
         if !file.try_exists().with_context(|| file.display().to_string())? {
@@ -42,7 +39,7 @@ impl DataDirectory {
             ..Options::default()
         };
         let system = Box::pin(System::start(options)).await?;
-        Ok(Some(Self(Inner::Opened(Box::new(system)))))
+        Ok(Some(Self::Opened(Box::new(system))))
     }
 
     /// Whether a path is a file of existing data, which must not be overwritten by another file.
@@ -52,50 +49,41 @@ impl DataDirectory {
 
     /// The settings with which a store reaches the table.
     pub const fn store_config(&self) -> &StoreConfig {
-        match &self.0 {
-            Inner::Running(api) => api.store_config(),
-            Inner::Opened(system) => system.store_config(),
+        match self {
+            Self::Running(api) => api.store_config(),
+            Self::Opened(system) => system.store_config(),
         }
     }
 
     /// Returns the writer of many rollups at once; `None` if another process has the data open.
     pub fn bulk(&self) -> Option<Bulk> {
-        match &self.0 {
-            Inner::Running(_) => None,
-            Inner::Opened(system) => Some(system.bulk()),
+        match self {
+            Self::Running(_) => None,
+            Self::Opened(system) => Some(system.bulk()),
         }
     }
 
     /// Waits until the stream is delivered. If another process runs the engine, returns at once.
     pub async fn settle(&self) -> anyhow::Result<()> {
-        match &self.0 {
-            Inner::Running(_) => Ok(()),
-            Inner::Opened(system) => system.settle().await,
+        match self {
+            Self::Running(_) => Ok(()),
+            Self::Opened(system) => system.settle().await,
         }
     }
 
     /// Sends a request to the API.
     pub async fn send(&self, request: Request<Vec<u8>>) -> anyhow::Result<Response<Vec<u8>>> {
-        match &self.0 {
-            Inner::Running(api) => api.send(request).await,
-            Inner::Opened(system) => system.send(request).await,
+        match self {
+            Self::Running(api) => api.send(request).await,
+            Self::Opened(system) => system.send(request).await,
         }
     }
 
     /// Closes the data if this process opened it.
     pub async fn close(self) -> anyhow::Result<()> {
-        match self.0 {
-            Inner::Running(_) => Ok(()),
-            Inner::Opened(system) => system.shutdown().await,
+        match self {
+            Self::Running(_) => Ok(()),
+            Self::Opened(system) => system.shutdown().await,
         }
-    }
-}
-
-impl std::fmt::Debug for Inner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Running(_) => "Running",
-            Self::Opened(_) => "Opened",
-        })
     }
 }

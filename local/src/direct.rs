@@ -10,9 +10,10 @@ use runtime::invoke::{InvokeFunction, Invoking, NotInvoked};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The types of the functions on the engine's table.
-type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
-type Fetching = fetching::Fetching<DynamoStore, SystemClock>;
+/// The ingest function on the engine's table.
+pub(crate) type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
+/// The fetching function on the engine's table.
+pub(crate) type Fetching = fetching::Fetching<DynamoStore, SystemClock>;
 
 /// The ingest function, for calls by other functions.
 #[derive(Debug)]

@@ -41,7 +41,7 @@ use dynoxide::types::AttributeValue;
 use rusqlite::{Connection, ErrorCode};
 use serde_json::Value;
 use table::keys::{ALERT_RUNNING, CONDITIONS, LATE, READING_PREFIX, STATE};
-use table::layout;
+use table::layout::{Index, Layout};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, oneshot};
 
@@ -49,8 +49,7 @@ pub(crate) use load::{Load, NewItem, Unchanged};
 pub(crate) use queue::{Message, Queue};
 pub(crate) use stream::{Record, Stream};
 
-use crate::table_definition::{Index, TableDefinition};
-use crate::template::Template;
+use crate::table_definition::{create_request, expiry_request, index_request};
 use crate::warning::warn;
 use crate::{Burst, Data, private};
 use directory_lock::{DirectoryLock, LOCK};
@@ -90,17 +89,13 @@ impl Engine {
     /// Starts an engine without the rest of the system, for tests and tools that need only tables. The data end with
     /// the engine. Blocks.
     pub fn in_memory() -> anyhow::Result<Self> {
-        Self::start(&Data::Memory, &TableDefinition::own()?, None)
+        Self::start(&Data::Memory, None)
     }
 
     /// Opens or creates the data, makes the table if it is missing, and begins to answer requests.
     ///
     /// With a `burst`, requests beyond the deployed table's provisioned units are refused.
-    pub(crate) fn start(
-        data: &Data,
-        table: &TableDefinition,
-        burst: Option<Burst>,
-    ) -> anyhow::Result<Self> {
+    pub(crate) fn start(data: &Data, burst: Option<Burst>) -> anyhow::Result<Self> {
         let (directory, scratch) = match data {
             // A temporary file, not SQLite's `:memory:`: a database in memory cannot be opened twice, and the stream
             // needs a connection of its own.
@@ -118,13 +113,13 @@ impl Engine {
         make_private(&directory)?;
         let file = database_file(&directory);
         let database = open(&file).map_err(|error| explain(&error, &file))?;
-        ensure_table(&database, table).context("cannot make the table")?;
+        ensure_table(&database).context("cannot make the table")?;
         lock.mark_used().context("cannot note that there is data")?;
         let turns = Arc::new(Mutex::new(WriterConnection::open(file.clone())?));
         let stream = Arc::new(Stream::open(&database, Arc::clone(&turns), TABLE)?);
         let key = new_key()?;
         let (writer, writing) = Writer::start(Arc::clone(&turns))?;
-        let throttle = burst.map(|burst| Throttle::of(Template::own()?, burst)).transpose()?;
+        let throttle = burst.map(Throttle::new);
         let turns_of_others = Arc::clone(&turns);
         let ranges = Ranges::open(&file, TABLE).context("cannot read the file")?;
         let operations = Operations {
@@ -142,29 +137,23 @@ impl Engine {
         Ok(Self { database, file, endpoint, key, stream, turns, stop, threads, lock, scratch })
     }
 
-    /// Makes or removes an index. `table` must describe the index.
-    pub(crate) fn set_index(
-        &self,
-        table: &TableDefinition,
-        index: &layout::Index,
-        wanted: bool,
-    ) -> anyhow::Result<()> {
+    /// Makes or removes an index.
+    pub(crate) fn set_index(&self, index: &Index, wanted: bool) -> anyhow::Result<()> {
         if self.has_index(index)? != wanted {
-            let change = table.index_request(TABLE, index, wanted);
-            self.database.update_table(request(change)?)?;
+            self.database.update_table(request(index_request(TABLE, index, wanted))?)?;
         }
         Ok(())
     }
 
     /// Whether the table has an index.
-    pub(crate) fn has_index(&self, index: &layout::Index) -> anyhow::Result<bool> {
+    pub(crate) fn has_index(&self, index: &Index) -> anyhow::Result<bool> {
         let known =
             self.database.get_table_metadata(TABLE)?.and_then(|metadata| metadata.gsi_definitions);
-        let indexes: Vec<Index> = match known {
+        let indexes: Vec<Value> = match known {
             Some(text) => serde_json::from_str(&text).context("the table's indexes")?,
             None => Vec::new(),
         };
-        Ok(indexes.iter().any(|known| known.index_name == index.name))
+        Ok(indexes.iter().any(|known| known["IndexName"] == index.name))
     }
 
     /// The address at which the engine answers.
@@ -470,17 +459,17 @@ fn explain(error: &anyhow::Error, file: &Path) -> anyhow::Error {
     }
 }
 
-fn ensure_table(database: &Database, table: &TableDefinition) -> anyhow::Result<()> {
+fn ensure_table(database: &Database) -> anyhow::Result<()> {
     if database.get_table_metadata(TABLE)?.is_some() {
         return Ok(());
     }
-    database.create_table(request(table.create_request(TABLE))?)?;
-    database.update_time_to_live(request(table.expiry_request(TABLE))?)?;
+    database.create_table(request(create_request(TABLE, Layout::default()))?)?;
+    database.update_time_to_live(request(expiry_request(TABLE))?)?;
     Ok(())
 }
 
 fn request<T: serde::de::DeserializeOwned>(body: Value) -> anyhow::Result<T> {
-    serde_json::from_value(body).context("the engine does not understand the template's table")
+    serde_json::from_value(body).context("the engine does not understand the table")
 }
 
 /// Serves the engine from a thread and runtime of its own, because its handlers block and would delay the functions.
@@ -509,7 +498,7 @@ mod tests {
     use super::*;
 
     fn start(directory: &Path) -> anyhow::Result<Engine> {
-        Engine::start(&Data::Dir(directory.to_owned()), &TableDefinition::own()?, None)
+        Engine::start(&Data::Dir(directory.to_owned()), None)
     }
 
     #[test]

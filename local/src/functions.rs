@@ -1,65 +1,35 @@
 //! All functions in one process, built as their `main`s build them. Contains no rule of the functions.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
-use anyhow::{Context as _, anyhow};
-use aws_lambda_events::event::dynamodb::Event;
-use aws_lambda_events::event::streams::DynamoDbEventResponse;
+use anyhow::anyhow;
 use chrono::TimeDelta;
 use dynamodb::DynamoStore;
 use outgoing::Reach;
+use rollups::{Following, Retention};
 use runtime::auth::Auth;
-use runtime::clock::{Deadline, SystemClock};
+use runtime::clock::SystemClock;
 use runtime::config::MaxUnits;
-use runtime::queue::{SqsBatchResponse, SqsEvent};
-use serde_json::Value;
+use sending::HttpSender;
 
 use crate::Options;
 use crate::dead_letters::DeadLetters;
-use crate::direct::{DirectFetching, DirectIngest};
-use crate::event_source_mapping::EventSourceMapping;
-use crate::hint::{Alerting, LocalHint};
-use crate::template::Template;
+use crate::deployment::{ALERTING, FETCHING, REGISTRY, ROLLUP, ROLLUP_STREAM, ROOM_INDEX_UNITS};
+use crate::direct::{DirectFetching, DirectIngest, Fetching, Ingest};
+use crate::hint::LocalHint;
+use crate::hosted_function::HostedFunction;
+use crate::queue_poller::QueueFunction;
+use crate::scheduler::ScheduledFunction;
+use crate::stream_poller::StreamFunction;
 use crate::work_queue::LocalWorkQueue;
-use rollups::{Following, Retention};
-use sending::HttpSender;
 
-/// The rollup function's logical id in the template.
-const ROLLUP: &str = "RollupFunction";
-/// The logical id of the function that sends messages.
-pub(crate) const ALERTING: &str = "AlertingFunction";
-/// The logical id of the function that asks sources.
-pub(crate) const FETCHING: &str = "FetchingFunction";
-
-/// How soon rollups follow changes, with the mapping's batching window on this machine.
-pub(crate) fn following(mappings: &[EventSourceMapping]) -> anyhow::Result<Following> {
-    let mapping = mappings.iter().find(|mapping| mapping.function == ROLLUP);
-    let mapping = mapping.with_context(|| format!("nothing delivers the stream to {ROLLUP}"))?;
-    Ok(Following::gathering_for(mapping.window))
-}
-
-/// The template's event source mappings. The rollup function's mapping gathers records for the time that `following`
-/// says.
-pub(crate) fn mappings(
-    template: &Template,
-    following: Option<Following>,
-) -> anyhow::Result<Vec<EventSourceMapping>> {
-    let mut mappings = EventSourceMapping::from_template(template)?;
-
-    if let Some(following) = following {
-        let of_rollups = mappings.iter_mut().filter(|mapping| mapping.function == ROLLUP);
-        of_rollups.for_each(|mapping| mapping.window = following.window());
-    }
-
-    Ok(mappings)
+/// How soon rollups follow changes, by the options or by the batching window on this machine.
+pub(crate) fn following(options: &Options) -> Following {
+    options.following.unwrap_or_else(|| Following::gathering_for(ROLLUP_STREAM.window))
 }
 
 /// The units per second that the rollup function assumes. The engine itself has no limit.
 const MAX_UNITS: u32 = 100_000;
-
-/// The template's provisioned units per second: the smaller numbers of the table and its index by room.
-pub(crate) const PROVISIONED: MaxUnits = MaxUnits { read: 11, write: 11 };
 
 /// How long a mark of late changes holds. The time is short because a write costs nothing here, and because a longer
 /// mark makes answers say needlessly that rollups may be incomplete.
@@ -85,15 +55,11 @@ pub(crate) fn ingest_settings(options: &Options, auth: Auth) -> ingest::Settings
         auth,
         time_zone,
         late_ahead: LATE_AHEAD,
-        max_units: options.provisioned.map(|_| PROVISIONED),
+        max_units: options.provisioned.map(|_| ROOM_INDEX_UNITS),
         ..ingest::Settings::default()
     }
 }
 
-/// The ingest function on the engine's table.
-pub(crate) type Ingest = ingest::Ingest<DynamoStore, SystemClock>;
-/// The fetching function on the engine's table.
-pub(crate) type Fetching = fetching::Fetching<DynamoStore, SystemClock>;
 /// The query function on the engine's table.
 pub(crate) type Query = query::Query<DynamoStore, SystemClock>;
 /// The registry function on the engine's table.
@@ -101,26 +67,8 @@ pub(crate) type Registry = registry::Registry<DynamoStore, DeadLetters, SystemCl
 /// The rollup function on the engine's table.
 pub(crate) type Rollup = rollup::Rollup<DynamoStore, LocalWorkQueue, DeadLetters, SystemClock>;
 
-/// A function that an event source mapping invokes with stream records.
-pub(crate) type StreamFunction = Arc<
-    dyn Fn(Event, Deadline) -> Pin<Box<dyn Future<Output = DynamoDbEventResponse> + Send>>
-        + Send
-        + Sync,
->;
-
-/// A function that an event source mapping invokes with a queue's messages.
-pub(crate) type QueueFunction = Arc<
-    dyn Fn(SqsEvent, Deadline) -> Pin<Box<dyn Future<Output = SqsBatchResponse> + Send>>
-        + Send
-        + Sync,
->;
-
-/// A function that a schedule invokes.
-pub(crate) type ScheduledFunction = Arc<
-    dyn Fn(Value, Deadline) -> Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send>>
-        + Send
-        + Sync,
->;
+/// The alerting function on the engine's table.
+pub(crate) type Alerting = alerting::Alerting<DynamoStore, SystemClock>;
 
 /// One instance of each function that answers requests.
 ///
@@ -146,7 +94,7 @@ impl Functions {
         ingest_url: Option<String>,
     ) -> Self {
         let telemetry = &options.telemetry;
-        let max_units = options.provisioned.map(|_| PROVISIONED);
+        let max_units = options.provisioned.map(|_| ROOM_INDEX_UNITS);
         let settings = ingest_settings(options, auth);
         let ingest = Ingest::new(store.clone(), SystemClock, telemetry.clone(), settings);
         let ingest = Arc::new(ingest);
@@ -188,8 +136,6 @@ pub(crate) struct Consumers {
     pub(crate) alerting: Arc<Alerting>,
     /// Wakes the alerting function.
     pub(crate) hint: LocalHint,
-    /// Asks sources.
-    fetching: Arc<Fetching>,
 }
 
 impl Consumers {
@@ -201,10 +147,9 @@ impl Consumers {
         options: &Options,
         following: Following,
         page_url: String,
-        fetching: Arc<Fetching>,
     ) -> Self {
         let unbounded = MaxUnits { read: MAX_UNITS, write: MAX_UNITS };
-        let max_units = options.provisioned.map_or(unbounded, |_| PROVISIONED);
+        let max_units = options.provisioned.map_or(unbounded, |_| ROOM_INDEX_UNITS);
         let settings = rollup::Settings {
             zone: options.time_zone,
             retention: retention(options),
@@ -235,67 +180,52 @@ impl Consumers {
             rollup: Arc::new(rollup),
             alerting: Arc::new(alerting),
             hint,
-            fetching,
         }
     }
 
-    /// Returns the function with this logical id, if it consumes stream records.
-    pub(crate) fn stream_function(&self, logical_id: &str) -> Option<StreamFunction> {
-        let Self { registry, rollup, .. } = self.clone();
-        match logical_id {
-            "RegistryFunction" => Some(Arc::new(move |event, deadline| {
-                let registry = Arc::clone(&registry);
-                Box::pin(async move { registry.handle(event, deadline).await })
-            })),
-            ROLLUP => Some(Arc::new(move |event, deadline| {
-                let rollup = Arc::clone(&rollup);
-                Box::pin(async move { rollup.handle_stream(event, deadline).await })
-            })),
-            _ => None,
-        }
+    /// The registry function, as the stream invokes it.
+    pub(crate) fn registry_of_stream(&self) -> StreamFunction {
+        HostedFunction::new(REGISTRY, &self.registry, |registry, event, deadline| async move {
+            registry.handle(event, deadline).await
+        })
     }
 
-    /// Returns the function with this logical id, if it consumes a queue's messages.
-    pub(crate) fn queue_function(&self, logical_id: &str) -> Option<QueueFunction> {
-        let rollup = Arc::clone(&self.rollup);
-        match logical_id {
-            ROLLUP => Some(Arc::new(move |event, deadline| {
-                let rollup = Arc::clone(&rollup);
-                Box::pin(async move { rollup.handle_queue(event, deadline).await })
-            })),
-            _ => None,
-        }
+    /// The rollup function, as the stream invokes it.
+    pub(crate) fn rollup_of_stream(&self) -> StreamFunction {
+        HostedFunction::new(ROLLUP, &self.rollup, |rollup, event, deadline| async move {
+            rollup.handle_stream(event, deadline).await
+        })
     }
 
-    /// Returns the function with this logical id, if a schedule may invoke it.
-    pub(crate) fn scheduled_function(&self, logical_id: &str) -> Option<ScheduledFunction> {
-        let Self { rollup, alerting, fetching, .. } = self.clone();
-        match logical_id {
-            ROLLUP => Some(Arc::new(move |event, deadline| {
-                let rollup = Arc::clone(&rollup);
-                Box::pin(async move {
-                    let event = serde_json::from_value(event)?;
-                    let reply = rollup.handle(event, deadline).await;
-                    reply.map(drop).map_err(|error| anyhow!(error))
-                })
-            })),
-            ALERTING => Some(Arc::new(move |event, deadline| {
-                let alerting = Arc::clone(&alerting);
-                Box::pin(async move {
-                    let event = serde_json::from_value(event)?;
-                    let done = Box::pin(alerting.handle(event, deadline)).await;
-                    done.map_err(|error| anyhow!(error))
-                })
-            })),
-            FETCHING => Some(Arc::new(move |event, deadline| {
-                let fetching = Arc::clone(&fetching);
-                Box::pin(async move {
-                    let event = serde_json::from_value(event)?;
-                    let done = Box::pin(fetching.handle(event, deadline)).await;
-                    done.map(drop).map_err(|error| anyhow!(error))
-                })
-            })),
-            _ => None,
-        }
+    /// The rollup function, as its queue invokes it.
+    pub(crate) fn rollup_of_queue(&self) -> QueueFunction {
+        HostedFunction::new(ROLLUP, &self.rollup, |rollup, event, deadline| async move {
+            rollup.handle_queue(event, deadline).await
+        })
+    }
+
+    /// The rollup function, as its schedule invokes it.
+    pub(crate) fn scheduled_rollup(&self) -> ScheduledFunction {
+        HostedFunction::new(ROLLUP, &self.rollup, |rollup, (), deadline| async move {
+            let swept = rollup.handle(rollup::Event::Schedule, deadline).await;
+            swept.map(drop).map_err(|error| anyhow!(error))
+        })
+    }
+
+    /// The alerting function, as its schedule or a hint invokes it.
+    pub(crate) fn alerting_at(&self, event: alerting::Event) -> ScheduledFunction {
+        HostedFunction::new(ALERTING, &self.alerting, move |alerting, (), deadline| async move {
+            alerting.handle(event, deadline).await.map_err(|error| anyhow!(error))
+        })
+    }
+}
+
+impl Functions {
+    /// The fetching function, as its schedule invokes it.
+    pub(crate) fn scheduled_fetching(&self) -> ScheduledFunction {
+        HostedFunction::new(FETCHING, &self.fetching, |fetching, (), deadline| async move {
+            let asked = fetching.handle(fetching::Event::Schedule, deadline).await;
+            asked.map(drop).map_err(|error| anyhow!(error))
+        })
     }
 }

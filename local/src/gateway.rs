@@ -132,7 +132,7 @@ pub(crate) fn event_of(request: Request<Vec<u8>>) -> anyhow::Result<ApiGatewayV2
     let (parts, body) = request.into_parts();
     let here = Ipv4Addr::LOCALHOST.into();
     let mut event = event::event(&parts, here, SystemClock.now(), "own")?;
-    event::put_body(&mut event, body, false);
+    event::put_body(&mut event, body);
     Ok(event)
 }
 
@@ -149,8 +149,6 @@ pub(crate) struct Gateway {
     functions: Functions,
     authorizer: Option<Arc<Authorizer>>,
     host: Host,
-    /// Whether compressed text is passed on as text, which corrupts its bytes.
-    damages_gzip: bool,
     requests: AtomicU64,
 }
 
@@ -163,9 +161,8 @@ impl Gateway {
         functions: Functions,
         authorizer: Option<Arc<Authorizer>>,
         host: Host,
-        damages_gzip: bool,
     ) -> Self {
-        Self { functions, authorizer, host, damages_gzip, requests: AtomicU64::new(0) }
+        Self { functions, authorizer, host, requests: AtomicU64::new(0) }
     }
 
     async fn answer(&self, request: Request<Incoming>, peer: IpAddr, limits: Limits) -> Response {
@@ -187,7 +184,7 @@ impl Gateway {
             let mut event = self.event(&parts, peer)?;
             if let Some(access) = access_with_body(&parts) {
                 match self.body(&event, access, body, limits.body).await? {
-                    Ok(body) => event::put_body(&mut event, body, self.damages_gzip),
+                    Ok(body) => event::put_body(&mut event, body),
                     Err(refusal) => return response::of_answer(refusal),
                 }
             }
@@ -272,13 +269,13 @@ mod tests {
     use dynamodb::DynamoStore;
     use runtime::auth::Auth;
     use runtime::telemetry::Telemetry;
+    use table::layout::Layout;
     use table::{AddToken as _, given};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
 
     use super::*;
     use crate::engine::Engine;
-    use crate::table_definition::TableDefinition;
     use crate::{Data, Options};
     use rollups::Following;
 
@@ -303,9 +300,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_token_comes_before_the_body_and_the_body_is_short_and_in_time() {
-        let table = TableDefinition::own().unwrap();
-        let engine = Engine::start(&Data::Memory, &table, None).unwrap();
-        let store = DynamoStore::connect(&engine.store_config(), table.layout());
+        let engine = Engine::start(&Data::Memory, None).unwrap();
+        let store = DynamoStore::connect(&engine.store_config(), Layout::default());
         let options = Options::default();
         let following = Following::default();
         let functions = Functions::start(&store, &options, following, Auth::On, None).await;
@@ -316,7 +312,7 @@ mod tests {
         let listener = listen(Ipv4Addr::LOCALHOST.into(), 0, "--port").await.unwrap();
         let address = listener.local_addr().unwrap();
         let authorizer = Authorizer::new(store, Telemetry::silent());
-        let gateway = Gateway::new(functions, Some(Arc::new(authorizer)), Host::Both, false);
+        let gateway = Gateway::new(functions, Some(Arc::new(authorizer)), Host::Both);
         let limits = Limits { body: Duration::from_millis(300), ..Limits::OWN };
         let stop = watch::Sender::new(false);
         let serving = tokio::spawn(serve(listener, gateway, limits, stop.subscribe()));

@@ -1,21 +1,14 @@
 //! The hint that messages wait, within one process. Sends no message.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use dynamodb::DynamoStore;
-use runtime::clock::{Deadline, SystemClock};
+use runtime::clock::Deadline;
 use runtime::hint::Hint;
 use tokio::sync::{Notify, watch};
 
+use crate::scheduler::ScheduledFunction;
 use crate::stop::is_stopped;
 use crate::warning::WarningLimiter;
-
-/// The alerting function on the engine's table.
-pub(crate) type Alerting = alerting::Alerting<DynamoStore, SystemClock>;
-
-/// The time limit of the alerting function.
-const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Wakes the alerting function to send waiting messages. Several hints before it wakes count as one.
 #[derive(Debug, Clone, Default)]
@@ -29,14 +22,13 @@ impl Hint for LocalHint {
 }
 
 impl LocalHint {
-    /// Invokes the function at each hint, until it is stopped.
-    pub(crate) async fn follow(self, alerting: Arc<Alerting>, stop: watch::Receiver<bool>) {
+    /// Invokes the alerting function at each hint, until it is stopped.
+    pub(crate) async fn follow(self, alerting: ScheduledFunction, stop: watch::Receiver<bool>) {
         let warnings = WarningLimiter::new();
         while !is_stopped(&stop) {
             self.0.notified().await;
-            let sent = alerting.handle(alerting::Event::Hint, Deadline::after(TIMEOUT));
-            if let Err(error) = Box::pin(sent).await {
-                warnings.warn(format_args!("messages of alerts are not sent: {error}"));
+            if let Err(error) = alerting.invoke(()).await.flatten() {
+                warnings.warn(format_args!("messages of alerts are not sent: {error:#}"));
             }
         }
     }

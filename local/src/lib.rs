@@ -6,34 +6,33 @@
 //! | AWS | here |
 //! | --- | --- |
 //! | API Gateway | `gateway`: HTTP requests to payload format 2.0 and back |
-//! | `DynamoDB` | `engine`: an embedded engine, its table made from `template.yaml` |
-//! | event source mappings | `stream_poller`, `queue_poller`: the stream and the queues to the functions, as `template.yaml` says |
+//! | `DynamoDB` | `engine`: an embedded engine |
+//! | event source mappings | `stream_poller`, `queue_poller`: the stream and the queue to the functions |
 //! | SQS | `engine`: queues in the engine's file |
-//! | `EventBridge` | `scheduler`: the functions' schedules, as `template.yaml` says |
+//! | `EventBridge` | `scheduler`: the functions' schedules |
+//!
+//! What AWS reads in `template.yaml`, [`deployment`] says here, and a test compares both.
 //!
 //! It does not show the built binaries, the permissions and the real event source mappings.
 
 mod addresses;
 mod bulk;
+pub mod deployment;
 mod options;
 pub mod private;
 pub mod table_definition;
-pub mod template;
 
 mod data_directory;
 mod dead_letters;
 mod direct;
 mod engine;
-mod event_source_mapping;
-mod function_run;
 mod functions;
 mod gateway;
 mod hint;
+mod hosted_function;
 mod loader;
 mod new_directory;
 mod queue_poller;
-mod queue_source;
-mod schedule;
 mod scheduler;
 mod stop;
 mod stream_poller;

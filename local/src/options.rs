@@ -70,9 +70,6 @@ pub struct Options {
     pub conditions_index: Option<bool>,
     /// Whether the table has the index of attributes; by default unchanged, and a new table has none.
     pub attribute_index: Option<bool>,
-    /// Whether compressed text bodies reach the functions as text, which corrupts them; by default not. AWS does not
-    /// document whether API Gateway does so.
-    pub gateway_damages_gzip: bool,
     /// Whether the table refuses requests beyond the template's provisioned units and this burst; by default the table
     /// has no limit.
     pub provisioned: Option<Burst>,
@@ -108,7 +105,6 @@ impl Default for Options {
             device_shards: None,
             conditions_index: None,
             attribute_index: None,
-            gateway_damages_gzip: false,
             provisioned: None,
             page_url: None,
             command: None,

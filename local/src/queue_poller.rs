@@ -9,19 +9,21 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use chrono::TimeDelta;
-use runtime::clock::{Clock as _, Deadline, SystemClock};
+use runtime::clock::{Clock as _, SystemClock};
 use runtime::dead_letters::DeadLetter;
 use runtime::queue::{SqsBatchResponse, SqsEvent, SqsMessage};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::dead_letters::DeadLetters;
+use crate::deployment::QueueSource;
 use crate::engine::{Message, Queue};
-use crate::function_run::run_function;
-use crate::functions::QueueFunction;
-use crate::queue_source::QueueSource;
+use crate::hosted_function::HostedFunction;
 use crate::stop::{is_stopped, pause};
 use crate::warning::WarningLimiter;
+
+/// A function that receives a queue's messages.
+pub(crate) type QueueFunction = HostedFunction<SqsEvent, SqsBatchResponse>;
 
 /// How often a queue is asked for messages that have become due.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -45,7 +47,7 @@ pub(crate) struct QueuePoller {
 /// A running poller.
 pub(crate) struct RunningQueuePoller {
     queue: Arc<Queue>,
-    task: JoinHandle<()>,
+    pub(crate) task: JoinHandle<()>,
 }
 
 impl RunningQueuePoller {
@@ -61,19 +63,6 @@ impl RunningQueuePoller {
     pub(crate) async fn is_busy(&self) -> anyhow::Result<bool> {
         let queue = Arc::clone(&self.queue);
         tokio::task::spawn_blocking(move || queue.has_due(SystemClock.now())).await?
-    }
-
-    /// Waits for the end of a poller that was stopped. Aborts the poller after `timeout`.
-    pub(crate) async fn end(mut self, timeout: Duration) -> anyhow::Result<()> {
-        match tokio::time::timeout(timeout, &mut self.task).await {
-            Ok(ended) => {
-                ended.with_context(|| format!("the poller of {} panicked", self.queue.name()))
-            }
-            Err(_) => {
-                self.task.abort();
-                Ok(())
-            }
-        }
     }
 }
 
@@ -109,8 +98,8 @@ impl QueuePoller {
         if messages.is_empty() {
             return Ok(0);
         }
-        let response = self.invoke(&messages).await;
-        let failed = failed(response.as_ref(), &messages);
+        let response = self.function.invoke(event(&messages)).await;
+        let failed = failed(response.ok().as_ref(), &messages);
         let delivered = messages.len();
         for message in messages {
             let number = message.number;
@@ -138,15 +127,8 @@ impl QueuePoller {
         tokio::task::spawn_blocking(move || step(&queue)).await?
     }
 
-    /// Invokes the function. Returns `None` if it panics or takes too long.
-    async fn invoke(&self, messages: &[Message]) -> Option<SqsBatchResponse> {
-        let timeout = self.source.timeout;
-        let event = event(messages);
-        run_function((self.function)(event, Deadline::after(timeout)), timeout).await.ok()
-    }
-
     fn give_up(&self, message: Message) {
-        let function = &self.source.function;
+        let function = self.function.name();
         let reason = format!("{function} failed at each of {} deliveries", message.receives);
         let letter = DeadLetter { pk: self.queue.name().to_owned(), sk: message.body, reason };
         self.dead_letters.push(letter);
@@ -194,40 +176,38 @@ mod tests {
 
     use super::*;
     use crate::Data;
+    use crate::deployment::{ROLLUP, ROLLUP_QUEUE};
     use crate::engine::Engine;
-    use crate::table_definition::TableDefinition;
+    use crate::stop::end;
 
     fn source() -> QueueSource {
         QueueSource {
-            queue: "Work".to_owned(),
-            function: "Function".to_owned(),
-            timeout: Duration::from_secs(10),
+            queue: "Work",
             batch_size: 2,
             visibility_timeout: Duration::ZERO,
             max_receives: 3,
+            ..ROLLUP_QUEUE
         }
     }
 
     fn engine(directory: &Path) -> Engine {
         let data = Data::Dir(directory.to_owned());
-        Engine::start(&data, &TableDefinition::own().unwrap(), None).unwrap()
+        Engine::start(&data, None).unwrap()
     }
 
     /// A function that keeps the bodies of each invocation, reports "fails" as failed and panics at "panics".
     fn function() -> (QueueFunction, Arc<Mutex<Vec<Vec<String>>>>) {
-        let received = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&received);
-        let function: QueueFunction = Arc::new(move |event: SqsEvent, _| {
-            let kept = Arc::clone(&kept);
-            Box::pin(async move {
-                let bodies = event.records.iter().map(|it| it.body.clone());
-                kept.lock().unwrap().push(bodies.collect());
-                let has = |body| event.records.iter().any(|it| it.body == body);
-                assert!(!has("panics"), "this invocation panics");
-                let failed = event.records.iter().filter(|it| it.body == "fails");
-                response(failed.map(|it| it.message_id.clone()))
-            })
-        });
+        type Received = Mutex<Vec<Vec<String>>>;
+        let received = Arc::new(Received::default());
+        let handle = |kept: Arc<Received>, event: SqsEvent, _| async move {
+            let bodies = event.records.iter().map(|record| record.body.clone());
+            kept.lock().unwrap().push(bodies.collect());
+            let has = |body| event.records.iter().any(|record| record.body == body);
+            assert!(!has("panics"), "this invocation panics");
+            let failed = event.records.iter().filter(|record| record.body == "fails");
+            response(failed.map(|record| record.message_id.clone()))
+        };
+        let function = HostedFunction::new(ROLLUP, &received, handle);
         (function, received)
     }
 
@@ -263,7 +243,7 @@ mod tests {
         assert_eq!((times("1"), times("fails"), times("panics")), (1, 3, 3));
         assert!(times("2") >= 1);
         stop.send_replace(true);
-        poller.end(Duration::from_secs(10)).await.unwrap();
+        end(poller.task, "the poller", Duration::from_secs(10)).await.unwrap();
         drop(queue);
         tokio::task::spawn_blocking(|| engine.stop()).await.unwrap().unwrap();
     }

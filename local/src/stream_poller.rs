@@ -8,10 +8,9 @@ mod delivery;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use aws_lambda_events::event::dynamodb::{Event, EventRecord};
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
-use runtime::clock::Deadline;
 use runtime::dead_letters::DeadLetter;
 use serde_dynamo::AttributeValue;
 use table::keys::{PK, SK};
@@ -19,13 +18,15 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::dead_letters::DeadLetters;
+use crate::deployment::StreamSource;
 use crate::engine::{Record, Stream};
-use crate::event_source_mapping::EventSourceMapping;
-use crate::function_run::run_function;
-use crate::functions::StreamFunction;
+use crate::hosted_function::HostedFunction;
 use crate::stop::{is_stopped, pause};
 use crate::warning::WarningLimiter;
-use delivery::{Delivery, Outcome, Policy, Verdict};
+use delivery::{Delivery, Outcome, Verdict};
+
+/// A function that receives stream records.
+pub(crate) type StreamFunction = HostedFunction<Event, DynamoDbEventResponse>;
 
 /// How often an idle stream is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
@@ -39,7 +40,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(2);
 pub(crate) struct StreamPoller {
     pub(crate) stream: Arc<Stream>,
     /// How the stream is delivered.
-    pub(crate) mapping: EventSourceMapping,
+    pub(crate) source: StreamSource,
     /// The function that receives the records.
     pub(crate) function: StreamFunction,
     /// The queue for records that failed at every attempt.
@@ -48,12 +49,12 @@ pub(crate) struct StreamPoller {
 
 /// A running poller.
 pub(crate) struct RunningPoller {
-    name: String,
+    name: &'static str,
     /// The number of the last record that was delivered, filtered out or given up.
     position: watch::Receiver<i64>,
     /// The number of a record that `reach` waits for: up to it, the poller does not wait to gather a fuller batch.
     wanted: watch::Sender<i64>,
-    task: JoinHandle<()>,
+    pub(crate) task: JoinHandle<()>,
 }
 
 impl RunningPoller {
@@ -69,23 +70,12 @@ impl RunningPoller {
         let reached = self.position.clone().wait_for(|position| *position >= number).await.is_ok();
         if reached { Ok(()) } else { Err(anyhow!("{} no longer polls the stream", self.name)) }
     }
-
-    /// Waits for the end of a poller that was stopped. Aborts the poller after `timeout`.
-    pub(crate) async fn end(mut self, timeout: Duration) -> anyhow::Result<()> {
-        match tokio::time::timeout(timeout, &mut self.task).await {
-            Ok(ended) => ended.with_context(|| format!("the poller {} panicked", self.name)),
-            Err(_) => {
-                self.task.abort();
-                Ok(())
-            }
-        }
-    }
 }
 
 impl StreamPoller {
     /// Polls from `position` until it is stopped; an invocation under way still ends.
     pub(crate) fn spawn(self, position: i64, stop: watch::Receiver<bool>) -> RunningPoller {
-        let name = self.mapping.name.clone();
+        let name = self.source.name;
         let (sender, receiver) = watch::channel(position);
         let wanted = watch::Sender::new(0);
         let task = tokio::spawn(self.poll(sender, wanted.subscribe(), stop));
@@ -99,15 +89,15 @@ impl StreamPoller {
         mut stop: watch::Receiver<bool>,
     ) {
         let warnings = WarningLimiter::new();
-        let gathers = !self.mapping.window.is_zero();
+        let gathers = !self.source.window.is_zero();
         let mut gathered = false;
         while !is_stopped(&stop) {
             let passed = *position.borrow();
             match self.next_page(passed).await {
                 Ok(records) if records.is_empty() => pause(POLL_INTERVAL, &mut stop).await,
-                Ok(records) if gathers && !gathered && records.len() < self.mapping.batch_size => {
+                Ok(records) if gathers && !gathered && records.len() < self.source.batch_size => {
                     tokio::select! {
-                        () = pause(self.mapping.window, &mut stop) => {}
+                        () = pause(self.source.window, &mut stop) => {}
                         _ = wanted.wait_for(|wanted| *wanted > passed) => {}
                     }
                     gathered = true;
@@ -140,36 +130,30 @@ impl StreamPoller {
     }
 
     async fn advance(&self, position: i64) -> anyhow::Result<()> {
-        let (stream, consumer) = (Arc::clone(&self.stream), self.mapping.name.clone());
-        tokio::task::spawn_blocking(move || stream.advance(&consumer, position)).await?
+        let (stream, consumer) = (Arc::clone(&self.stream), self.source.name);
+        tokio::task::spawn_blocking(move || stream.advance(consumer, position)).await?
     }
 
     /// Delivers records batch by batch. Returns the number of the last record, or `None` when the poller is stopped.
     async fn deliver(&self, records: Vec<Record>, stop: &mut watch::Receiver<bool>) -> Option<i64> {
         let last = records.last().map(|record| record.number);
         let events = records.into_iter().map(|record| record.event);
-        let accepted = events.filter(|event| is_change(event) && self.mapping.accepts(event));
+        let accepted = events.filter(|event| is_change(event) && self.source.accepts(event));
         let accepted = accepted.map(serde_json::from_value);
         let accepted: Vec<EventRecord> = accepted
             .collect::<Result<_, _>>()
             .expect("the engine's records are those of DynamoDB Streams");
-        let policy = Policy { retries: self.mapping.retries, bisect: self.mapping.bisect };
-        for batch in accepted.chunks(self.mapping.batch_size) {
-            let mut delivery = Delivery::new(batch.len(), policy);
+
+        for batch in accepted.chunks(self.source.batch_size) {
+            let mut delivery = Delivery::new(batch.len(), self.source.retries);
             while let Some(range) = delivery.next() {
                 if is_stopped(stop) {
                     return None;
                 }
                 let records = &batch[range.clone()];
                 let outcome = match self.invoke(records).await {
-                    None => Outcome::FailedWhole,
-                    Some(_) if !self.mapping.partial_responses => Outcome::Done,
-                    Some(response) => match outcome(&response, records) {
-                        Outcome::FailedFrom(position) => {
-                            Outcome::FailedFrom(range.start + position)
-                        }
-                        other => other,
-                    },
+                    Err(_) => Outcome::FailedWhole,
+                    Ok(response) => outcome(&response, records, range.start),
                 };
                 match delivery.report(outcome) {
                     Verdict::GoOn => {}
@@ -181,12 +165,10 @@ impl StreamPoller {
         last
     }
 
-    /// Invokes the function. Returns `None` if it panics or takes too long.
-    async fn invoke(&self, records: &[EventRecord]) -> Option<DynamoDbEventResponse> {
+    async fn invoke(&self, records: &[EventRecord]) -> anyhow::Result<DynamoDbEventResponse> {
         let mut event = Event::default();
         event.records = records.to_vec();
-        let timeout = self.mapping.timeout;
-        run_function((self.function)(event, Deadline::after(timeout)), timeout).await.ok()
+        self.function.invoke(event).await
     }
 
     fn give_up(&self, records: &[EventRecord]) {
@@ -196,7 +178,7 @@ impl StreamPoller {
                 _ => String::new(),
             };
             let number = record.change.sequence_number.as_deref().unwrap_or_default();
-            let function = &self.mapping.function;
+            let function = self.function.name();
             let reason = format!("{function} failed at every attempt of stream record {number}");
             self.dead_letters.push(DeadLetter { pk: key(PK), sk: key(SK), reason });
         }
@@ -213,19 +195,20 @@ fn is_change(event: &serde_json::Value) -> bool {
 }
 
 /// Reads from a function's response which records of a batch failed: the earliest one that the response names, and all
-/// later ones.
-fn outcome(response: &DynamoDbEventResponse, batch: &[EventRecord]) -> Outcome {
+/// later ones. The first record of `records` has the position `start` in the batch.
+fn outcome(response: &DynamoDbEventResponse, records: &[EventRecord], start: usize) -> Outcome {
     let mut first = None;
     for failure in &response.batch_item_failures {
         let named = failure.item_identifier.as_deref().filter(|name| !name.is_empty());
-        let position = batch.iter().position(|record| {
+        let position = records.iter().position(|record| {
             named.is_some() && record.change.sequence_number.as_deref() == named
         });
+
         // AWS treats a missing, empty or unknown identifier as a failure of the whole batch.
         let Some(position) = position else { return Outcome::FailedWhole };
         first = Some(first.map_or(position, |first: usize| first.min(position)));
     }
-    first.map_or(Outcome::Done, Outcome::FailedFrom)
+    first.map_or(Outcome::Done, |first| Outcome::FailedFrom(start + first))
 }
 
 fn pause_after(failures: u32) -> Duration {
@@ -236,20 +219,20 @@ fn pause_after(failures: u32) -> Duration {
 mod tests {
     use std::path::Path;
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use domain::Reading;
     use domain::given::{self, at_second, device, metric};
     use dynamodb::DynamoStore;
     use serde_json::json;
-    use table::{Invocation, PutReadings as _};
+    use table::{Deadline, Invocation, PutReadings as _};
     use tokio::task::block_in_place;
 
     use super::*;
     use crate::Data;
+    use crate::deployment::{REGISTRY, REGISTRY_STREAM};
     use crate::engine::Engine;
-    use crate::table_definition::TableDefinition;
-    use crate::template::Template;
+    use crate::stop::end;
     use table::layout::Layout;
 
     fn records(numbers: &[&str]) -> Vec<EventRecord> {
@@ -278,16 +261,17 @@ mod tests {
     #[test]
     fn the_first_reported_failure_counts() {
         let batch = records(&["10", "11", "12"]);
-        assert_eq!(outcome(&answer(&json!([])), &batch), Outcome::Done);
-        assert_eq!(outcome(&answer(&json!(["11"])), &batch), Outcome::FailedFrom(1));
-        assert_eq!(outcome(&answer(&json!(["12", "11"])), &batch), Outcome::FailedFrom(1));
+        assert_eq!(outcome(&answer(&json!([])), &batch, 0), Outcome::Done);
+        assert_eq!(outcome(&answer(&json!(["11"])), &batch, 0), Outcome::FailedFrom(1));
+        assert_eq!(outcome(&answer(&json!(["12", "11"])), &batch, 4), Outcome::FailedFrom(5));
     }
 
     #[test]
     fn an_identifier_without_sense_fails_the_batch() {
         let batch = records(&["10", "11"]);
         for id in [json!(null), json!(""), json!("99")] {
-            assert_eq!(outcome(&answer(&json!(["10", id])), &batch), Outcome::FailedWhole, "{id}");
+            let outcome = outcome(&answer(&json!(["10", id])), &batch, 0);
+            assert_eq!(outcome, Outcome::FailedWhole, "{id}");
         }
     }
 
@@ -298,38 +282,27 @@ mod tests {
         assert_eq!(pause_after(u32::MAX), MAX_PAUSE);
     }
 
-    /// Two functions on the stream of one table.
-    const TWO_CONSUMERS: &str = "
-Resources:
-  Quick:
-    Type: AWS::Serverless::Function
-    Properties:
-      Timeout: 60
-      Events:
-        Stream: {Type: DynamoDB, Properties: {StartingPosition: TRIM_HORIZON}}
-  Failing:
-    Type: AWS::Serverless::Function
-    Properties:
-      Timeout: 60
-      Events:
-        Stream: {Type: DynamoDB, Properties: {StartingPosition: TRIM_HORIZON, BatchSize: 2}}
-";
+    /// A source of records for a function of a test.
+    const fn source(name: &'static str, batch_size: usize, window: Duration) -> StreamSource {
+        StreamSource { name, batch_size, window, ..REGISTRY_STREAM }
+    }
 
     /// A function that keeps the sort keys that it receives, and panics while it `fails`.
     fn function(fails: &Arc<AtomicBool>) -> (StreamFunction, Arc<Mutex<Vec<String>>>) {
         let received = Arc::new(Mutex::new(Vec::new()));
-        let (kept, fails) = (Arc::clone(&received), Arc::clone(fails));
-        let function: StreamFunction = Arc::new(move |event: Event, _| {
-            let (kept, fails) = (Arc::clone(&kept), Arc::clone(&fails));
-            Box::pin(async move {
+        let fails = Arc::clone(fails);
+        let handle = move |kept: Arc<Mutex<Vec<String>>>, event: Event, _| {
+            let fails = Arc::clone(&fails);
+            async move {
                 assert!(!fails.load(Ordering::SeqCst), "this invocation fails");
                 for record in event.records {
                     let Some(AttributeValue::S(sk)) = record.change.keys.get(SK) else { continue };
                     kept.lock().unwrap().push(sk.clone());
                 }
                 DynamoDbEventResponse::default()
-            })
-        });
+            }
+        };
+        let function = HostedFunction::new(REGISTRY, &received, handle);
         (function, received)
     }
 
@@ -344,22 +317,18 @@ Resources:
 
     impl Running {
         fn start(directory: &Path, fails: bool) -> Self {
-            let table = TableDefinition::own().unwrap();
-            let engine = Engine::start(&Data::Dir(directory.to_owned()), &table, None).unwrap();
-            let template = Template::parse(TWO_CONSUMERS).unwrap();
-            let mut mappings = EventSourceMapping::from_template(&template).unwrap();
-            mappings.sort_by_key(|mapping| mapping.function != "Quick");
-            let names: Vec<String> = mappings.iter().map(|mapping| mapping.name.clone()).collect();
-            let positions = engine.stream().set_consumers(&names).unwrap();
+            let engine = Engine::start(&Data::Dir(directory.to_owned()), None).unwrap();
+            let positions = engine.stream().set_consumers(&["Quick", "Failing"]).unwrap();
             let (stop, fails) = (watch::Sender::new(false), Arc::new(AtomicBool::new(fails)));
-            let start = |mapping, position, fails| {
+            let start = |source, position, fails| {
                 let (function, received) = function(fails);
                 let (stream, dead_letters) = (engine.stream(), DeadLetters::default());
-                let poller = StreamPoller { stream, mapping, function, dead_letters };
+                let poller = StreamPoller { stream, source, function, dead_letters };
                 (poller.spawn(position, stop.subscribe()), received)
             };
-            let failing = start(mappings.remove(1), positions[1], &fails);
-            let quick = start(mappings.remove(0), positions[0], &Arc::default());
+            let never = Arc::default();
+            let quick = start(source("Quick", 100, Duration::ZERO), positions[0], &never);
+            let failing = start(source("Failing", 2, Duration::ZERO), positions[1], &fails);
             Self { engine, quick, failing, fails, stop }
         }
 
@@ -369,8 +338,9 @@ Resources:
 
         async fn end(self) {
             self.stop.send_replace(true);
-            self.quick.0.end(Duration::from_secs(10)).await.unwrap();
-            self.failing.0.end(Duration::from_secs(10)).await.unwrap();
+            for (poller, _) in [self.quick, self.failing] {
+                end(poller.task, poller.name, Duration::from_secs(10)).await.unwrap();
+            }
             tokio::task::spawn_blocking(|| self.engine.stop()).await.unwrap().unwrap();
         }
     }
@@ -426,33 +396,17 @@ Resources:
         running.end().await;
     }
 
-    /// A function with batches of four, and a window of an hour, which is a minute here.
-    const GATHERING: &str = "
-Resources:
-  Gathering:
-    Type: AWS::Serverless::Function
-    Properties:
-      Timeout: 60
-      Events:
-        Stream:
-          Type: DynamoDB
-          Properties: {StartingPosition: TRIM_HORIZON, BatchSize: 4, MaximumBatchingWindowInSeconds: 3600}
-";
-
     #[tokio::test(flavor = "multi_thread")]
     async fn records_are_gathered_until_there_is_a_batch_or_somebody_waits_for_them() {
         let directory = tempfile::tempdir().unwrap();
         let data = Data::Dir(directory.path().to_owned());
-        let table = TableDefinition::own().unwrap();
-        let engine = block_in_place(|| Engine::start(&data, &table, None)).unwrap();
-        let mapping = EventSourceMapping::from_template(&Template::parse(GATHERING).unwrap());
-        let mapping = mapping.unwrap().remove(0);
-        assert_eq!(mapping.window, Duration::from_mins(1));
+        let engine = block_in_place(|| Engine::start(&data, None)).unwrap();
         let (function, received) = function(&Arc::default());
         let (stream, dead_letters) = (engine.stream(), DeadLetters::default());
-        block_in_place(|| stream.set_consumers(std::slice::from_ref(&mapping.name))).unwrap();
+        block_in_place(|| stream.set_consumers(&["Gathering"])).unwrap();
         let stop = watch::Sender::new(false);
-        let poller = StreamPoller { stream, mapping, function, dead_letters };
+        let source = source("Gathering", 4, Duration::from_mins(1));
+        let poller = StreamPoller { stream, source, function, dead_letters };
         let poller = poller.spawn(0, stop.subscribe());
 
         put(&engine, 0..3).await;
@@ -469,35 +423,7 @@ Resources:
         tokio::time::timeout(Duration::from_secs(10), full).await.expect("no window").unwrap();
         assert_eq!(received.lock().unwrap().len(), 7);
         stop.send_replace(true);
-        poller.end(Duration::from_secs(10)).await.unwrap();
-        tokio::task::spawn_blocking(|| engine.stop()).await.unwrap().unwrap();
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn without_partial_responses_only_a_panic_is_a_failure() {
-        let directory = tempfile::tempdir().unwrap();
-        let table = TableDefinition::own().unwrap();
-        let data = Data::Dir(directory.path().to_owned());
-        let engine = block_in_place(|| Engine::start(&data, &table, None)).unwrap();
-        let mappings =
-            EventSourceMapping::from_template(&Template::parse(TWO_CONSUMERS).unwrap()).unwrap();
-        let mapping = mappings.into_iter().next().unwrap();
-        let invocations = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&invocations);
-        let function: StreamFunction = Arc::new(move |_, _| {
-            count.fetch_add(1, Ordering::SeqCst);
-            Box::pin(async { answer(&json!([""])) })
-        });
-        let dead_letters = DeadLetters::default();
-        let poller = StreamPoller { stream: engine.stream(), mapping, function, dead_letters };
-        let records = records(&["1"]);
-        assert_eq!(poller.invoke(&records).await.map(|it| it.batch_item_failures.len()), Some(1));
-        let event = serde_json::to_value(&records[0]).unwrap();
-        let stop = watch::Sender::new(false);
-        let delivered =
-            poller.deliver(vec![Record { number: 7, event }], &mut stop.subscribe()).await;
-        assert_eq!((delivered, invocations.load(Ordering::SeqCst)), (Some(7), 2));
-        drop(poller);
+        end(poller.task, poller.name, Duration::from_secs(10)).await.unwrap();
         tokio::task::spawn_blocking(|| engine.stop()).await.unwrap().unwrap();
     }
 }

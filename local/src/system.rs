@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{anyhow, bail};
 use aws::StoreConfig;
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use dynamodb::DynamoStore;
-use rollups::{SKEW, newest_sealable_end};
+use rollups::{Following, SKEW, newest_sealable_end};
 use runtime::auth::Auth;
 use runtime::clock::{Clock as _, Deadline, Stopwatch, SystemClock};
 use runtime::dead_letters::DeadLetter;
@@ -20,22 +20,22 @@ use table::{Invocation, ReadRollupState as _, ReadShards as _};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
+use crate::AlertingEvent;
 use crate::addresses::Addresses;
 use crate::bulk::Bulk;
 use crate::dead_letters::DeadLetters;
-use crate::engine::Engine;
+use crate::deployment::{
+    REGISTRY_STREAM, ROLLUP_QUEUE, ROLLUP_STREAM, SCHEDULE_PERIOD, StreamSource,
+};
+use crate::engine::{Engine, Queue};
 use crate::functions::{self, Consumers, Functions};
 use crate::gateway::{self, Authorizer};
 use crate::loader::Loader;
 use crate::options::Options;
 use crate::queue_poller::{QueuePoller, RunningQueuePoller};
-use crate::queue_source::QueueSource;
-use crate::schedule::Schedule;
-use crate::scheduler;
-use crate::stop::is_stopped;
+use crate::scheduler::{self, ScheduledFunction};
+use crate::stop::{end, is_stopped};
 use crate::stream_poller::{RunningPoller, StreamPoller};
-use crate::table_definition::TableDefinition;
-use crate::template::Template;
 use crate::warning::{WarningLimiter, warn};
 use crate::work_queue::LocalWorkQueue;
 
@@ -45,8 +45,6 @@ const SWEEP_EVERY: Duration = Duration::from_secs(30);
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a start waits for the first invocation by each schedule.
 const FIRST_INVOCATION_TIMEOUT: Duration = Duration::from_secs(2);
-/// The logical id of the rollup function's work queue in the template.
-const WORK_QUEUE: &str = "RollupQueue";
 /// The time limit of a function that is not invoked over HTTP.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -66,7 +64,7 @@ pub struct System {
     stop: watch::Sender<bool>,
     gateways: Vec<JoinHandle<()>>,
     pollers: Vec<RunningPoller>,
-    queue_pollers: Vec<RunningQueuePoller>,
+    queue_poller: RunningQueuePoller,
     /// The tasks of the schedules and the sweeper. A shutdown does not wait for them.
     background: Vec<JoinHandle<()>>,
 }
@@ -80,27 +78,23 @@ pub(crate) async fn shards_of(
     Ok(DynamoStore::connect(config, layout).stored_shards(&invocation).await?)
 }
 
-/// Starts the engine, and makes or removes the indexes that the options decide; other indexes stay as they are.
-async fn start_engine(
-    options: &Options,
-    template: &Template,
-    table: TableDefinition,
-) -> anyhow::Result<Engine> {
-    // One definition for each index, because a table may describe only the key attributes of its own indexes.
-    let with = |name| TableDefinition::from_template(template, &[(name, "on")]);
+/// Starts the engine with the work queue, and makes or removes the indexes that the options decide; other indexes stay
+/// as they are.
+async fn start_engine(options: &Options) -> anyhow::Result<(Engine, Arc<Queue>)> {
     let wanted = [
-        (&CONDITIONS_INDEX, with("ConditionsIndex")?, options.conditions_index),
-        (&ATTRIBUTE_INDEX, with("AttributeIndex")?, options.attribute_index),
+        (&CONDITIONS_INDEX, options.conditions_index),
+        (&ATTRIBUTE_INDEX, options.attribute_index),
     ];
     let (data, burst) = (options.data.clone(), options.provisioned);
     let start = move || {
-        let engine = Engine::start(&data, &table, burst)?;
-        for (index, indexed, wanted) in wanted {
+        let engine = Engine::start(&data, burst)?;
+        for (index, wanted) in wanted {
             if let Some(wanted) = wanted {
-                engine.set_index(&indexed, index, wanted)?;
+                engine.set_index(index, wanted)?;
             }
         }
-        Ok(engine)
+        let work = engine.queue(ROLLUP_QUEUE.queue)?;
+        Ok((engine, work))
     };
     tokio::task::spawn_blocking(start).await?
 }
@@ -122,12 +116,8 @@ async fn warn_of_wrong_clock(store: &DynamoStore) -> anyhow::Result<()> {
 }
 
 /// A store on the engine's table, with the indexes and partitions that the table has.
-async fn connect(
-    options: &Options,
-    engine: &Engine,
-    mut layout: Layout,
-) -> anyhow::Result<DynamoStore> {
-    let config = engine.store_config();
+async fn connect(options: &Options, engine: &Engine) -> anyhow::Result<DynamoStore> {
+    let (config, mut layout) = (engine.store_config(), Layout::default());
     let stored = shards_of(&config, layout).await?;
     layout.shards = options.device_shards.or(stored).unwrap_or_default();
     if let Some(stored) = stored.filter(|stored| *stored != layout.shards) {
@@ -141,32 +131,67 @@ async fn connect(
     Ok(DynamoStore::connect(&config, layout).as_laid_out(&invocation).await?)
 }
 
-/// Starts the schedules one after the other.
-async fn start_schedules(
-    schedules: Vec<Schedule>,
+/// Starts a schedule, and waits for its first invocation.
+async fn start_schedule(
+    function: ScheduledFunction,
+    stopped: &watch::Receiver<bool>,
+) -> JoinHandle<()> {
+    let (first, invoked) = oneshot::channel();
+    let started = tokio::spawn(scheduler::run(SCHEDULE_PERIOD, function, first, stopped.clone()));
+
+    // Invoked before the first request, so that the function finds a new table empty. If its work takes longer,
+    // requests do not wait for it.
+    drop(tokio::time::timeout(FIRST_INVOCATION_TIMEOUT, invoked).await);
+    started
+}
+
+/// Starts the sweeper and the schedules.
+async fn start_background(
+    engine: &Engine,
     consumers: &Consumers,
+    functions: &Functions,
     options: &Options,
     stopped: &watch::Receiver<bool>,
-) -> anyhow::Result<Vec<JoinHandle<()>>> {
-    let mut started = Vec::new();
-    for schedule in schedules {
-        // A command that opens the data briefly sends no alerts and asks no sources.
-        let is_of_server =
-            [functions::ALERTING, functions::FETCHING].contains(&schedule.function.as_str());
-        if is_of_server && !options.listens {
-            continue;
+) -> Vec<JoinHandle<()>> {
+    let mut background = vec![tokio::spawn(sweep(engine.sweeper(), stopped.clone()))];
+    background.push(start_schedule(consumers.scheduled_rollup(), stopped).await);
+
+    // A command that opens the data briefly sends no alerts and asks no sources.
+    if options.listens {
+        let hinted = consumers.alerting_at(AlertingEvent::Hint);
+        background.push(tokio::spawn(consumers.hint.clone().follow(hinted, stopped.clone())));
+        let alerting = consumers.alerting_at(AlertingEvent::Schedule);
+        for function in [alerting, functions.scheduled_fetching()] {
+            background.push(start_schedule(function, stopped).await);
         }
-
-        let function = consumers.scheduled_function(&schedule.function);
-        let function = function.with_context(|| format!("{schedule} has no function here"))?;
-        let (first, invoked) = oneshot::channel();
-        started.push(tokio::spawn(scheduler::run(schedule, function, first, stopped.clone())));
-
-        // Invoked before the first request, so that the function finds a new table empty. If its work takes longer,
-        // requests do not wait for it.
-        drop(tokio::time::timeout(FIRST_INVOCATION_TIMEOUT, invoked).await);
     }
-    Ok(started)
+    background
+}
+
+/// Starts to deliver the stream to the functions, each from its own position on.
+async fn start_pollers(
+    engine: &Engine,
+    consumers: &Consumers,
+    following: Following,
+    dead_letters: &DeadLetters,
+    stopped: &watch::Receiver<bool>,
+) -> anyhow::Result<Vec<RunningPoller>> {
+    let rollup_stream = StreamSource { window: following.window(), ..ROLLUP_STREAM };
+    let streams = [
+        (REGISTRY_STREAM, consumers.registry_of_stream()),
+        (rollup_stream, consumers.rollup_of_stream()),
+    ];
+    let names = [REGISTRY_STREAM.name, ROLLUP_STREAM.name];
+    let stream = engine.stream();
+    let positions = tokio::task::spawn_blocking(move || stream.set_consumers(&names)).await??;
+
+    let mut pollers = Vec::new();
+    for ((source, function), position) in streams.into_iter().zip(positions) {
+        let (stream, dead_letters) = (engine.stream(), dead_letters.clone());
+        let poller = StreamPoller { stream, source, function, dead_letters };
+        pollers.push(poller.spawn(position, stopped.clone()));
+    }
+    Ok(pollers)
 }
 
 /// Refuses a public address without authentication, where anybody could read and write.
@@ -193,21 +218,14 @@ impl System {
     /// Starts the system, which answers requests from then on.
     pub async fn start(options: Options) -> anyhow::Result<Self> {
         check_host(&options)?;
-        let template = Template::own()?;
-        let attributes = if options.attribute_index == Some(true) { "on" } else { "off" };
-        let table = TableDefinition::from_template(template, &[("AttributeIndex", attributes)])?;
-        let mappings = functions::mappings(template, options.following)?;
-        let sources = QueueSource::from_template(template)?;
-        let schedules = Schedule::from_template(template)?;
         let addresses = Addresses::listen(&options).await?;
         let (url, ingest_url) = (addresses.url(), addresses.ingest_url());
 
-        let layout = table.layout();
-        let engine = start_engine(&options, template, table).await?;
+        let (engine, work) = start_engine(&options).await?;
         let config = engine.store_config();
-        let store = connect(&options, &engine, layout).await?;
+        let store = connect(&options, &engine).await?;
         let dead_letters = DeadLetters::default();
-        let following = options.following.map_or_else(|| functions::following(&mappings), Ok)?;
+        let following = functions::following(&options);
         let told = ingest_url.clone();
         let functions = Functions::start(&store, &options, following, Auth::Owner, told);
         let functions = Box::pin(functions).await;
@@ -220,58 +238,31 @@ impl System {
         } else {
             functions.clone()
         };
-        let (engine, work) = tokio::task::spawn_blocking(move || {
-            let work = engine.queue(WORK_QUEUE)?;
-            anyhow::Ok((engine, work))
-        })
-        .await??;
+
         let sender = LocalWorkQueue::to(Arc::clone(&work));
         let page_url = options.page_url.clone().unwrap_or_else(|| url.clone());
-        let fetching = Arc::clone(&functions.fetching);
-        let consumers = Consumers::start(
-            &store,
-            sender,
-            &dead_letters,
-            &options,
-            following,
-            page_url,
-            fetching,
-        );
+        let consumers =
+            Consumers::start(&store, sender, &dead_letters, &options, following, page_url);
 
         warn_of_wrong_clock(&store).await?;
         let (stop, stopped) = watch::channel(false);
-        let mut background = vec![tokio::spawn(sweep(engine.sweeper(), stopped.clone()))];
-        if options.listens {
-            let (hint, alerting) = (consumers.hint.clone(), Arc::clone(&consumers.alerting));
-            background.push(tokio::spawn(hint.follow(alerting, stopped.clone())));
-        }
-        background.extend(start_schedules(schedules, &consumers, &options, &stopped).await?);
+        let background =
+            start_background(&engine, &consumers, &functions, &options, &stopped).await;
         let state = store.rollup_state(&Invocation::until(Deadline::after(TIMEOUT))).await?;
         let time_zone =
             state.map_or_else(|| options.time_zone.name().to_owned(), |state| state.zone);
-        let names: Vec<String> = mappings.iter().map(|mapping| mapping.name.clone()).collect();
-        let stream = engine.stream();
-        let positions = tokio::task::spawn_blocking(move || stream.set_consumers(&names)).await??;
-        let mut pollers = Vec::new();
-        for (mapping, position) in mappings.into_iter().zip(positions) {
-            let function = consumers.stream_function(&mapping.function);
-            let function =
-                function.with_context(|| format!("{} has no function here", mapping.name))?;
-            let (stream, dead_letters) = (engine.stream(), dead_letters.clone());
-            let poller = StreamPoller { stream, mapping, function, dead_letters };
-            pollers.push(poller.spawn(position, stopped.clone()));
-        }
-        let mut queue_pollers = Vec::new();
-        for source in sources {
-            let function = consumers.queue_function(&source.function);
-            let function = function.filter(|_| source.queue == work.name());
-            let function = function
-                .with_context(|| format!("{} has no queue or function here", source.queue))?;
-            let (queue, dead_letters) = (Arc::clone(&work), dead_letters.clone());
-            let poller = QueuePoller { queue, source, function, dead_letters };
-            queue_pollers.push(poller.spawn(stopped.clone()));
-        }
-        let gateways = addresses.serve(&served, authorizer.as_ref(), &options, &stopped);
+
+        let pollers =
+            start_pollers(&engine, &consumers, following, &dead_letters, &stopped).await?;
+        let queue_poller = QueuePoller {
+            queue: work,
+            source: ROLLUP_QUEUE,
+            function: consumers.rollup_of_queue(),
+            dead_letters: dead_letters.clone(),
+        };
+        let queue_poller = queue_poller.spawn(stopped.clone());
+
+        let gateways = addresses.serve(&served, authorizer.as_ref(), &stopped);
         Ok(Self {
             url,
             ingest_url,
@@ -286,7 +277,7 @@ impl System {
             stop,
             gateways,
             pollers,
-            queue_pollers,
+            queue_poller,
             background,
         })
     }
@@ -399,19 +390,14 @@ impl System {
         loop {
             let stream = self.engine.stream();
             let newest = tokio::task::spawn_blocking(move || stream.newest()).await??;
-            let mut is_settled = self.pollers.iter().all(|poller| poller.position() >= newest);
-            for poller in &self.queue_pollers {
-                is_settled &= !poller.is_busy().await?;
-            }
-            if is_settled {
+            let is_delivered = self.pollers.iter().all(|poller| poller.position() >= newest);
+            if is_delivered && !self.queue_poller.is_busy().await? {
                 return Ok(());
             }
             for poller in &self.pollers {
                 poller.reach(newest).await?;
             }
-            for poller in &self.queue_pollers {
-                poller.settle().await?;
-            }
+            self.queue_poller.settle().await?;
         }
     }
 
@@ -430,24 +416,18 @@ impl System {
             stop,
             gateways,
             pollers,
-            queue_pollers,
+            queue_poller,
             background,
             ..
         } = self;
         stop.send_replace(true);
-        // Does not wait longer for a client that keeps a request open, or for a batch that hangs.
-        for mut gateway in gateways {
-            match tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut gateway).await {
-                Ok(ended) => ended.context("the gateway panicked")?,
-                Err(_) => gateway.abort(),
-            }
+        for gateway in gateways {
+            end(gateway, "the gateway", SHUTDOWN_TIMEOUT).await?;
         }
         for poller in pollers {
-            poller.end(SHUTDOWN_TIMEOUT).await?;
+            end(poller.task, "a poller of the stream", SHUTDOWN_TIMEOUT).await?;
         }
-        for poller in queue_pollers {
-            poller.end(SHUTDOWN_TIMEOUT).await?;
-        }
+        end(queue_poller.task, "the poller of the queue", SHUTDOWN_TIMEOUT).await?;
         for task in background {
             task.abort();
             drop(task.await);

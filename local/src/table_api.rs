@@ -10,10 +10,8 @@ use runtime::clock::Deadline;
 use table::Invocation;
 use table::layout::Layout;
 
-use crate::event_source_mapping::EventSourceMapping;
 use crate::functions::{self, Functions};
 use crate::system::shards_of;
-use crate::template::Template;
 use crate::{Options, gateway};
 
 /// The time limit for reading the layout of the table.
@@ -40,8 +38,7 @@ impl TableApi {
         let table = table.as_laid_out(&Invocation::until(Deadline::after(TIMEOUT))).await?;
         let (max_read_units, _) =
             table.max_units(&Invocation::until(Deadline::after(TIMEOUT))).await?;
-        let mappings = EventSourceMapping::from_template(Template::own()?)?;
-        let following = functions::following(&mappings)?;
+        let following = functions::following(&options);
         let functions = Functions::start(&table, &options, following, Auth::Owner, None);
         let functions = Box::pin(functions).await;
         Ok(Self { store, functions, max_read_units })

@@ -13,10 +13,10 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use local::template::Template;
 
 use crate::architecture::root;
 use crate::generated::{assert_documented, assert_is};
+use crate::template::Template;
 
 // Dollars for a million, or for a GB.
 const WRITE_UNIT: f64 = 0.625;

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::endpoints::{ENDPOINTS, Endpoint, Function};
-use local::template::Template;
 use serde_json::{Map, Value, json};
 
-use super::{PACKAGES, all, environment, function, number, only, template, text};
+use super::{PACKAGES, Template, all, environment, function, number, only, template, text};
 
 /// The regions without function URLs. `tests/deploy/regions.py` compares those of the template with AWS's schemas.
 const WITHOUT_FUNCTION_URLS: &str = "ap-south-2 ap-southeast-4 ap-southeast-5 ap-southeast-6 \

@@ -2,9 +2,7 @@
 
 use std::fs;
 
-use local::template::Template;
-
-use super::{only, template, text};
+use super::{Template, only, template, text};
 use crate::architecture::root;
 use crate::generated::assert_is;
 

@@ -4,8 +4,6 @@
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-use anyhow::Context as _;
-use domain::Timestamp;
 use serde_json::Value;
 
 use super::args::ImportArgs;
@@ -172,14 +170,13 @@ fn look_for(witness: Option<&Witness>, client: &Client) -> anyhow::Result<Earlie
     let Some(Witness { device, timestamp, metrics }) = witness else {
         return Ok(Earlier::Unknown("no reading was stored"));
     };
-    let at = Timestamp::parse(timestamp, Timestamp::MIN).context("how far the import came")?;
-    let to = at.saturating_add(chrono::TimeDelta::milliseconds(1));
-    let path = format!("/devices/{device}/readings?from={at}&to={to}&limit=1");
+    let to = timestamp.saturating_add(chrono::TimeDelta::milliseconds(1));
+    let path = format!("/devices/{device}/readings?from={timestamp}&to={to}&limit=1");
     let answer = client.get(&path)?;
     match answer.status {
         200 => {
             let page: Value = client.parsed(&path, &answer)?;
-            let is_found = metrics.iter().all(|name| page["data"][0].get(name).is_some());
+            let is_found = metrics.iter().all(|name| page["data"][0].get(name.as_str()).is_some());
             Ok(if is_found { Earlier::Found } else { Earlier::Gone })
         }
         404 if answer.problem().is_elsewhere() => {
@@ -193,6 +190,8 @@ fn look_for(witness: Option<&Witness>, client: &Client) -> anyhow::Result<Earlie
 
 #[cfg(test)]
 mod tests {
+    use domain::given::{at, device, metric};
+
     use super::*;
     use crate::fake_server::{self, Reply};
     use crate::output::{self, Said};
@@ -203,9 +202,9 @@ mod tests {
     #[test]
     fn another_table_is_noticed_before_an_import_goes_on() {
         let witness = Witness {
-            device: "d".to_owned(),
-            timestamp: "2026-01-11T16:00:00.000Z".to_owned(),
-            metrics: vec!["t".to_owned()],
+            device: device("d"),
+            timestamp: at("2026-01-11T16:00:00.000Z"),
+            metrics: vec![metric("t")],
         };
         let answered = |status, body: &'static str| {
             let server = fake_server::serve(move |_, request| {

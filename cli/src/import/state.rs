@@ -2,14 +2,13 @@
 //! file, which becomes the import's report. Sends nothing.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context as _, bail};
-use domain::{DeviceId, Reading, RoomId, Timestamp};
+use domain::{DeviceId, MetricName, Reading, RoomId, Timestamp};
 use local::private;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -26,7 +25,7 @@ const MAX_REPORTS: usize = 10_000;
 const FINGERPRINTED: u64 = 1 << 20;
 
 /// The state of an import.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ImportState {
     /// `None` for a stream without --state.
     path: Option<PathBuf>,
@@ -55,15 +54,15 @@ pub(super) struct ImportState {
 enum StateLine {
     Import(ImportHead),
     Device {
-        id: String,
+        id: DeviceId,
         before: DeviceBefore,
     },
     Room {
-        id: String,
+        id: RoomId,
         is_new: bool,
     },
     /// The readings that are about to be sent.
-    Sending(BTreeMap<String, LastSent>),
+    Sending(BTreeMap<DeviceId, LastSent>),
     Stored(StoredLines),
     /// A take-back that has begun, or that has ended at this time.
     TakeBack {
@@ -72,7 +71,7 @@ enum StateLine {
 }
 
 /// The first line of the file: which import it is.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct ImportHead {
     /// The source and the target, for people.
     of: String,
@@ -119,17 +118,17 @@ struct StoredLines {
 /// A stored reading. If the table has it, the lines are taken to be stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Witness {
-    pub(super) device: String,
-    pub(super) timestamp: String,
-    pub(super) metrics: Vec<String>,
+    pub(super) device: DeviceId,
+    pub(super) timestamp: Timestamp,
+    pub(super) metrics: Vec<MetricName>,
 }
 
 impl From<&Reading> for Witness {
     fn from(reading: &Reading) -> Self {
         Self {
-            device: reading.device.to_string(),
-            timestamp: reading.at.to_string(),
-            metrics: reading.metrics().keys().map(ToString::to_string).collect(),
+            device: reading.device.clone(),
+            timestamp: reading.at,
+            metrics: reading.metrics().keys().cloned().collect(),
         }
     }
 }
@@ -152,16 +151,9 @@ impl Passed {
 }
 
 /// The error of an import that continues, if its first lines are not the stored ones. The import starts over.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("what is imported begins with other lines than those that are stored")]
 pub(super) struct OrderChanged;
-
-impl fmt::Display for OrderChanged {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("what is imported begins with other lines than those that are stored")
-    }
-}
-
-impl std::error::Error for OrderChanged {}
 
 /// Which import a state belongs to.
 #[derive(Debug, Clone, Copy)]
@@ -220,20 +212,8 @@ impl ImportState {
         Ok(state)
     }
 
-    const fn begun(import: ImportHead) -> Self {
-        Self {
-            path: None,
-            file: None,
-            lock: None,
-            import,
-            stored: StoredLines { lines: 0, digest: String::new(), refused: 0, witness: None },
-            devices: BTreeMap::new(),
-            rooms: BTreeMap::new(),
-            sent: BTreeMap::new(),
-            taken_back: None,
-            refused_beyond: 0,
-            has_changed: false,
-        }
+    fn begun(import: ImportHead) -> Self {
+        Self { import, ..Self::default() }
     }
 
     /// Opens the state of an ended or interrupted import, which nobody else uses meanwhile.
@@ -255,17 +235,9 @@ impl ImportState {
     fn apply(&mut self, line: StateLine) {
         match line {
             StateLine::Import(import) => self.import = import,
-            StateLine::Device { id, before } => {
-                self.devices.extend(id.parse().ok().map(|id| (id, before)));
-            }
-            StateLine::Room { id, is_new } => {
-                self.rooms.extend(id.parse().ok().map(|id| (id, is_new)));
-            }
-            StateLine::Sending(sent) => {
-                let parsed =
-                    sent.into_iter().filter_map(|(id, last)| Some((id.parse().ok()?, last)));
-                self.sent.extend(parsed);
-            }
+            StateLine::Device { id, before } => drop(self.devices.insert(id, before)),
+            StateLine::Room { id, is_new } => drop(self.rooms.insert(id, is_new)),
+            StateLine::Sending(sent) => self.sent.extend(sent),
             StateLine::Stored(stored) => self.stored = stored,
             StateLine::TakeBack { ended } => {
                 // Some of it may be deleted, so an import that continues would leave it out.
@@ -342,15 +314,17 @@ impl ImportState {
         device: &DeviceId,
         before: DeviceBefore,
     ) -> anyhow::Result<()> {
-        self.append(&StateLine::Device { id: device.to_string(), before })?;
-        self.devices.insert(device.clone(), before);
+        let line = StateLine::Device { id: device.clone(), before };
+        self.append(&line)?;
+        self.apply(line);
         Ok(())
     }
 
     /// Notes whether a room is new.
     pub(super) fn note_room(&mut self, room: &RoomId, is_new: bool) -> anyhow::Result<()> {
-        self.append(&StateLine::Room { id: room.to_string(), is_new })?;
-        self.rooms.insert(room.clone(), is_new);
+        let line = StateLine::Room { id: room.clone(), is_new };
+        self.append(&line)?;
+        self.apply(line);
         Ok(())
     }
 
@@ -359,15 +333,12 @@ impl ImportState {
         &mut self,
         sending: impl IntoIterator<Item = (DeviceId, LastSent)>,
     ) -> anyhow::Result<()> {
-        let mut line = BTreeMap::new();
-        for (device, last) in sending {
-            line.insert(device.to_string(), last);
-            self.sent.insert(device, last);
-        }
-        if line.is_empty() {
+        let sending: BTreeMap<_, _> = sending.into_iter().collect();
+        if sending.is_empty() {
             return Ok(());
         }
-        self.append(&StateLine::Sending(line))?;
+        self.sent.extend(sending.clone());
+        self.append(&StateLine::Sending(sending))?;
         self.sync()
     }
 
@@ -495,18 +466,16 @@ impl ImportState {
         let Some(path) = self.path.as_deref() else { return Ok(None) };
         if self.file.is_none() {
             let mut lines = vec![StateLine::Import(self.import.clone())];
+            let devices = self.devices.iter();
             lines.extend(
-                self.devices
-                    .iter()
-                    .map(|(id, before)| StateLine::Device { id: id.to_string(), before: *before }),
+                devices.map(|(id, before)| StateLine::Device { id: id.clone(), before: *before }),
             );
+            let rooms = self.rooms.iter();
             lines.extend(
-                self.rooms
-                    .iter()
-                    .map(|(id, is_new)| StateLine::Room { id: id.to_string(), is_new: *is_new }),
+                rooms.map(|(id, is_new)| StateLine::Room { id: id.clone(), is_new: *is_new }),
             );
-            let sent = self.sent.iter().map(|(id, last)| (id.to_string(), *last)).collect();
-            lines.extend([StateLine::Sending(sent), StateLine::Stored(self.stored.clone())]);
+            lines.push(StateLine::Sending(self.sent.clone()));
+            lines.push(StateLine::Stored(self.stored.clone()));
 
             let mut text = String::new();
             for line in &lines {

@@ -631,7 +631,8 @@ mod tests {
         let expected = "stopped; 2 readings stored, the same command continues after 2 lines";
         assert!(error.starts_with(expected), "{error}");
         let witness = state_of(&file).unwrap().witness().cloned().unwrap();
-        assert_eq!((&*witness.device, &*witness.timestamp), ("d", "2026-01-11T16:00:01.000Z"));
+        let stored = (witness.device.to_string(), witness.timestamp.to_string());
+        assert_eq!(stored, ("d".to_owned(), "2026-01-11T16:00:01.000Z".to_owned()));
         let progress =
             std::fs::read(directory.path().join("readings.ndjson.roomtide-import")).unwrap();
         let mut moved = lines.clone();

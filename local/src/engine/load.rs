@@ -7,17 +7,17 @@ use anyhow::Context as _;
 use dynoxide::types::AttributeValue;
 use dynoxide::{Database, ImportOptions};
 use serde_json::Value;
+use table::ItemKey;
 use table::item::attribute::{NAMED, NAMED_ROOM, VERSION};
 use table::item::{Attribute, Item};
-use table::keys::{PK, ROOM, SK, TTL};
+use table::keys::{ROOM, TTL};
 
 use super::writer::{Turns, WriterConnection};
 
 /// A precondition of a load: the item under this key has this version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unchanged {
-    pub(crate) pk: String,
-    pub(crate) sk: String,
+    pub(crate) key: ItemKey,
     /// `None` if the item must be absent.
     pub(crate) version: Option<u64>,
 }
@@ -48,7 +48,7 @@ impl Load {
         // The turn keeps all other writers out.
         let turn = self.turns.blocking_lock();
         for known in unchanged {
-            let stored = self.stored(&turn, &known.pk, &known.sk)?;
+            let stored = self.stored(&turn, &known.key)?;
             let version = stored.map(|json| {
                 let item: Value = serde_json::from_str(&json)?;
                 anyhow::Ok(
@@ -60,9 +60,9 @@ impl Load {
             }
         }
         let with_others = |NewItem { item, keeps_others }: NewItem| {
-            let (pk, sk) = (text(&item, PK), text(&item, SK));
+            let key = ItemKey::of_item(&item);
             let mut all = to_engine(item);
-            let stored = if keeps_others { self.stored(&turn, &pk, &sk)? } else { None };
+            let stored = if keeps_others { self.stored(&turn, &key)? } else { None };
             let stored: dynoxide::types::Item =
                 stored.map_or(Ok(HashMap::new()), |json| serde_json::from_str(&json))?;
             for (name, value) in stored {
@@ -78,29 +78,11 @@ impl Load {
     }
 
     /// The stored JSON of an item.
-    fn stored(
-        &self,
-        turn: &WriterConnection,
-        pk: &str,
-        sk: &str,
-    ) -> anyhow::Result<Option<String>> {
-        let key = |text: &str| AttributeValue::S(text.to_owned()).to_key_string();
-        let (pk, sk) = key(pk).zip(key(sk)).context("texts are keys")?;
+    fn stored(&self, turn: &WriterConnection, key: &ItemKey) -> anyhow::Result<Option<String>> {
+        let in_engine = |text: &str| AttributeValue::S(text.to_owned()).to_key_string();
+        let keys = in_engine(&key.pk).zip(in_engine(&key.sk));
+        let (pk, sk) = keys.context("texts are keys")?;
         turn.item(self.table, &pk, &sk)
-    }
-}
-
-impl Unchanged {
-    /// The precondition for replacing an item: the stored item has this version; with `None`, no item is stored.
-    pub(crate) fn of(item: &Item, version: Option<u64>) -> Self {
-        Self { pk: text(item, PK), sk: text(item, SK), version }
-    }
-}
-
-fn text(item: &Item, name: &str) -> String {
-    match item.get(name) {
-        Some(Attribute::S(text)) => text.clone(),
-        _ => String::new(),
     }
 }
 

@@ -141,11 +141,10 @@ mod tests {
     use super::*;
     use crate::Data;
     use crate::engine::Engine;
-    use crate::table_definition::TableDefinition;
 
     fn engine(directory: &Path) -> Engine {
         let data = Data::Dir(directory.to_owned());
-        Engine::start(&data, &TableDefinition::own().unwrap(), None).unwrap()
+        Engine::start(&data, None).unwrap()
     }
 
     /// What is received, as bodies with how often each was received.

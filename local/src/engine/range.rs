@@ -172,7 +172,8 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::table_definition::TableDefinition;
+    use crate::table_definition::create_request;
+    use table::layout::Layout;
 
     const TABLE: &str = "table";
 
@@ -180,7 +181,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("db");
         let database = Database::new(file.to_str().unwrap()).unwrap();
-        let request = TableDefinition::own().unwrap().create_request(TABLE);
+        let request = create_request(TABLE, Layout::default());
         database.create_table(serde_json::from_value(request).unwrap()).unwrap();
         let ranges = Ranges::open(&file, TABLE).unwrap();
         (directory, database, ranges)

@@ -91,7 +91,7 @@ impl Stream {
 
     /// Sets the consumers of the stream, and returns the position of each: the number of the last record that the
     /// consumer has passed, 0 for a new consumer.
-    pub(crate) fn set_consumers(&self, consumers: &[String]) -> anyhow::Result<Vec<i64>> {
+    pub(crate) fn set_consumers(&self, consumers: &[&str]) -> anyhow::Result<Vec<i64>> {
         let turn = self.turns.blocking_lock();
         stream_positions::set_consumers(turn.sqlite(), consumers)
     }
@@ -117,7 +117,6 @@ mod tests {
     use super::*;
     use crate::Data;
     use crate::engine::Engine;
-    use crate::table_definition::TableDefinition;
 
     fn put(engine: &Engine, sk: &str) {
         let item = serde_json::json!({
@@ -126,13 +125,9 @@ mod tests {
         engine.database.put_item(serde_json::from_value(item).unwrap()).unwrap();
     }
 
-    fn names(consumers: &[&str]) -> Vec<String> {
-        consumers.iter().map(|&consumer| consumer.to_owned()).collect()
-    }
-
     #[test]
     fn what_is_trimmed_is_gone_and_numbers_go_on() {
-        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap(), None).unwrap();
+        let engine = Engine::start(&Data::Memory, None).unwrap();
         let stream = engine.stream();
         assert_eq!(stream.newest().unwrap(), 0);
         for n in 0..5 {
@@ -146,7 +141,7 @@ mod tests {
         assert_eq!(stream.newest().unwrap(), newest);
         assert_eq!(stored(&shown(newest)), Some(newest));
 
-        assert_eq!(stream.set_consumers(&names(&["a"])).unwrap(), [0]);
+        assert_eq!(stream.set_consumers(&["a"]).unwrap(), [0]);
         stream.advance("a", records[2].number).unwrap();
         assert_eq!(stream.read(0, 10).unwrap().len(), 2);
         stream.advance("a", newest).unwrap();
@@ -164,9 +159,9 @@ mod tests {
 
     #[test]
     fn a_record_stays_until_every_consumer_has_passed_it() {
-        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap(), None).unwrap();
+        let engine = Engine::start(&Data::Memory, None).unwrap();
         let stream = engine.stream();
-        assert_eq!(stream.set_consumers(&names(&["a", "b"])).unwrap(), [0, 0]);
+        assert_eq!(stream.set_consumers(&["a", "b"]).unwrap(), [0, 0]);
         (0..3).for_each(|n| put(&engine, &format!("TS#{n}")));
         let numbers: Vec<i64> =
             stream.read(0, 10).unwrap().iter().map(|record| record.number).collect();
@@ -174,22 +169,19 @@ mod tests {
         assert_eq!(stream.read(0, 10).unwrap().len(), 3);
         stream.advance("b", numbers[0]).unwrap();
         assert_eq!(stream.read(0, 10).unwrap().len(), 2);
-        assert_eq!(
-            stream.set_consumers(&names(&["b", "c", "a"])).unwrap(),
-            [numbers[0], 0, numbers[2]]
-        );
+        assert_eq!(stream.set_consumers(&["b", "c", "a"]).unwrap(), [numbers[0], 0, numbers[2]]);
         // One that is gone holds nothing back, and begins anew if it comes back.
-        assert_eq!(stream.set_consumers(&names(&["a"])).unwrap(), [numbers[2]]);
+        assert_eq!(stream.set_consumers(&["a"]).unwrap(), [numbers[2]]);
         stream.advance("a", numbers[2]).unwrap();
         assert_eq!(stream.read(0, 10).unwrap().len(), 1);
-        assert_eq!(stream.set_consumers(&names(&["b"])).unwrap(), [0]);
+        assert_eq!(stream.set_consumers(&["b"]).unwrap(), [0]);
         drop(stream);
         engine.stop().unwrap();
     }
 
     #[test]
     fn a_record_is_the_event_that_a_function_gets() {
-        let engine = Engine::start(&Data::Memory, &TableDefinition::own().unwrap(), None).unwrap();
+        let engine = Engine::start(&Data::Memory, None).unwrap();
         put(&engine, "TS#2026-01-11T16:00:00.000Z");
         let record = engine.stream().read(0, 1).unwrap().remove(0);
         assert_eq!(record.event["eventName"], "INSERT");

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 /// Keeps the positions of `consumers`, drops those of other consumers, and returns the positions in the given order.
 pub(super) fn set_consumers(
     connection: &Connection,
-    consumers: &[String],
+    consumers: &[&str],
 ) -> anyhow::Result<Vec<i64>> {
     let transaction = connection.unchecked_transaction()?;
     transaction.execute_batch(
@@ -27,7 +27,7 @@ pub(super) fn set_consumers(
          SELECT value, 0 FROM json_each(?1)",
         [&names],
     )?;
-    let position = |consumer: &String| {
+    let position = |consumer: &&str| {
         transaction
             .query_row(
                 "SELECT position FROM roomtide_stream_positions WHERE consumer = ?1",

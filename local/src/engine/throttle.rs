@@ -11,13 +11,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
-use anyhow::Context as _;
 use dynoxide::DynoxideError;
 use runtime::clock::Stopwatch;
 use serde_json::{Value, json};
+use table::layout::ROOM_INDEX;
 
 use crate::Burst;
-use crate::template::Template;
+use crate::deployment::{ROOM_INDEX_UNITS, TABLE_UNITS};
 
 /// The capacity of a table and its indexes.
 pub(super) struct Throttle {
@@ -69,25 +69,14 @@ impl Bucket {
 }
 
 impl Throttle {
-    /// Reads the units that the template provisions for the table and its index by room. The optional indexes are not
-    /// bounded.
-    pub(super) fn of(template: &Template, burst: Burst) -> anyhow::Result<Self> {
-        let resources = template.resources(&[("Billing", "provisioned")])?;
-        let table = resources.values().find(|resource| resource["Type"] == "AWS::DynamoDB::Table");
-        let table = &table.context("the template has no table")?["Properties"];
-        let indexes = table["GlobalSecondaryIndexes"].as_array().context("no list of indexes")?;
-        let mut buckets = BTreeMap::new();
-        for of in [table].into_iter().chain(indexes) {
-            let name = of["IndexName"].as_str().unwrap_or_default();
-            let units = &of["ProvisionedThroughput"];
-            let bucket = |unit: &str| {
-                let units = units[unit].as_f64().with_context(|| format!("{unit} of {of}"))?;
-                anyhow::Ok(Bucket::new(units, burst))
-            };
-            let (read, write) = (bucket("ReadCapacityUnits")?, bucket("WriteCapacityUnits")?);
-            buckets.insert(name.to_owned(), Buckets { read, write });
-        }
-        Ok(Self { watch: Stopwatch::start(), buckets: Mutex::new(buckets) })
+    /// The units of the table and of its index by room. The optional indexes are not bounded.
+    pub(super) fn new(burst: Burst) -> Self {
+        let provisioned = [("", TABLE_UNITS), (ROOM_INDEX.name, ROOM_INDEX_UNITS)];
+        let buckets = provisioned.map(|(name, units)| {
+            let bucket = |units: u32| Bucket::new(units.into(), burst);
+            (name.to_owned(), Buckets { read: bucket(units.read), write: bucket(units.write) })
+        });
+        Self { watch: Stopwatch::start(), buckets: Mutex::new(buckets.into()) }
     }
 
     /// Performs an operation if there is capacity for it. Of a batch of puts, performs as many as there is capacity
@@ -194,20 +183,6 @@ fn has_puts(request: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::functions::PROVISIONED;
-
-    fn throttle(burst: Burst) -> Throttle {
-        Throttle::of(Template::own().unwrap(), burst).unwrap()
-    }
-
-    #[test]
-    fn a_reading_has_the_units_of_the_table_or_of_its_index_by_room() {
-        let buckets = throttle(Burst::None).buckets.into_inner().unwrap();
-        let of_a_reading = ["", "room-index"].map(|name| &buckets[name]);
-        let least = |unit: fn(&Buckets) -> f64| of_a_reading.map(unit).into_iter().reduce(f64::min);
-        assert_eq!(least(|it| it.read.per_second), Some(PROVISIONED.read.into()));
-        assert_eq!(least(|it| it.write.per_second), Some(PROVISIONED.write.into()));
-    }
 
     #[test]
     fn what_was_not_used_is_there_later_up_to_the_burst() {
@@ -226,7 +201,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_index_holds_its_table_up_and_a_batch_is_stored_in_part() {
-        let throttle = throttle(Burst::None);
+        let throttle = Throttle::new(Burst::None);
         let full = Bucket { per_second: 0.0, most: 11.0, held: 2.0, filled: 0.0 };
         throttle.buckets.lock().unwrap().get_mut("room-index").unwrap().write = full;
         let puts: Vec<Value> = (0..5).map(|n| json!({"PutRequest": {"Item": {"n": n}}})).collect();

@@ -211,7 +211,8 @@ mod tests {
 
     use super::*;
     use crate::engine::stream::Stream;
-    use crate::table_definition::TableDefinition;
+    use crate::table_definition::create_request;
+    use table::layout::Layout;
 
     const TABLE: &str = "readings";
 
@@ -227,7 +228,7 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let file = directory.path().join("db");
             let database = Database::new(file.to_str().unwrap()).unwrap();
-            let table = TableDefinition::own().unwrap().create_request(TABLE);
+            let table = create_request(TABLE, Layout::default());
             database.create_table(parsed(table)).unwrap();
             let turns = Arc::new(Mutex::new(WriterConnection::open(file).unwrap()));
             let stream = Stream::open(&database, Arc::clone(&turns), TABLE).unwrap();
@@ -413,7 +414,7 @@ mod tests {
             fixture.database.put_item(parsed(put)).unwrap();
         }
         assert_eq!(fixture.recorded(), ["a", "b", "c", "d"]);
-        fixture.stream.set_consumers(&["one".to_owned()]).unwrap();
+        fixture.stream.set_consumers(&["one"]).unwrap();
         fixture.stream.advance("one", i64::MAX).unwrap();
         assert_eq!(fixture.recorded(), ["d"]);
     }

@@ -78,17 +78,14 @@ pub(crate) fn event(
     serde_json::from_value(event)
 }
 
-/// Sets the body of an event, as text or as base64. If the gateway `damages_gzip`, a body with a text type is passed on
-/// as text even when it is compressed.
-pub(crate) fn put_body(event: &mut ApiGatewayV2httpRequest, body: Vec<u8>, damages_gzip: bool) {
+/// Sets the body of an event, as text or as base64.
+pub(crate) fn put_body(event: &mut ApiGatewayV2httpRequest, body: Vec<u8>) {
     if body.is_empty() {
         return;
     }
     let header =
         |name| event.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let text = if damages_gzip && is_text(header(CONTENT_TYPE), "") {
-        Ok(String::from_utf8_lossy(&body).into_owned())
-    } else if is_text(header(CONTENT_TYPE), header(CONTENT_ENCODING)) {
+    let text = if is_text(header(CONTENT_TYPE), header(CONTENT_ENCODING)) {
         String::from_utf8(body).map_err(std::string::FromUtf8Error::into_bytes)
     } else {
         Err(body)
@@ -146,7 +143,7 @@ mod tests {
         let (parts, ()) = request.body(()).unwrap().into_parts();
         let now = at_millis(0);
         let mut event = event(&parts, Ipv4Addr::LOCALHOST.into(), now, "id-1").unwrap();
-        put_body(&mut event, body.to_vec(), false);
+        put_body(&mut event, body.to_vec());
         event
     }
 

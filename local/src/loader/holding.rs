@@ -152,53 +152,6 @@ impl QueryReadings for Holding {
     }
 }
 
-impl UpdateRegistry for Holding {
-    async fn update_device(
-        &self,
-        known: &Device,
-        learned: &DeviceUpdate,
-        invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Device>> {
-        self.table.update_device(known, learned, invocation).await
-    }
-
-    async fn begin_stay(
-        &self,
-        known: &Device,
-        stay: &Stay,
-        invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Device>> {
-        self.table.begin_stay(known, stay, invocation).await
-    }
-
-    async fn update_room(
-        &self,
-        id: &RoomId,
-        first_seen: Timestamp,
-        invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Room>> {
-        self.table.update_room(id, first_seen, invocation).await
-    }
-
-    async fn introduce_room(
-        &self,
-        device: &DeviceId,
-        room: &RoomId,
-        invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Device>> {
-        self.table.introduce_room(device, room, invocation).await
-    }
-
-    async fn name_room(
-        &self,
-        id: &RoomId,
-        name: &Label,
-        invocation: &Invocation,
-    ) -> StoreResult<UpdateOutcome<Room>> {
-        self.table.name_room(id, name, invocation).await
-    }
-}
-
 impl MarkLateChanges for Holding {
     /// Marks nothing, because nothing is stored yet. The loader sets the marks when it stores the held readings.
     async fn put_late_marks(
@@ -211,92 +164,61 @@ impl MarkLateChanges for Holding {
     }
 }
 
-impl AddArrival for Holding {
-    async fn add_arrival(
-        &self,
-        reading: &Reading,
-        arrival: &str,
-        retention: Option<TimeDelta>,
-        invocation: &Invocation,
-    ) -> StoreResult<Added> {
-        self.table.add_arrival(reading, arrival, retention, invocation).await
-    }
+/// Hands ports on to the table, which they use as if nothing were held back.
+macro_rules! hand_on {
+    ($($port:ident { $(
+        fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty;
+    )+ })+) => { $(
+        impl $port for Holding { $(
+            async fn $name(
+                &self,
+                $($argument: $type,)*
+                invocation: &Invocation,
+            ) -> StoreResult<$result> {
+                self.table.$name($($argument,)* invocation).await
+            }
+        )+ }
+    )+ };
 }
 
-impl ReadRegistry for Holding {
-    async fn devices(&self, invocation: &Invocation) -> StoreResult<Listing<Device>> {
-        self.table.devices(invocation).await
+hand_on! {
+    UpdateRegistry {
+        fn update_device(known: &Device, learned: &DeviceUpdate) -> UpdateOutcome<Device>;
+        fn begin_stay(known: &Device, stay: &Stay) -> UpdateOutcome<Device>;
+        fn update_room(id: &RoomId, first_seen: Timestamp) -> UpdateOutcome<Room>;
+        fn introduce_room(device: &DeviceId, room: &RoomId) -> UpdateOutcome<Device>;
+        fn name_room(id: &RoomId, name: &Label) -> UpdateOutcome<Room>;
     }
 
-    async fn rooms(&self, invocation: &Invocation) -> StoreResult<Listing<Room>> {
-        self.table.rooms(invocation).await
-    }
-}
-
-impl FindRegistry for Holding {
-    async fn find_devices(
-        &self,
-        ids: &[DeviceId],
-        invocation: &Invocation,
-    ) -> StoreResult<Listing<Device>> {
-        self.table.find_devices(ids, invocation).await
+    AddArrival {
+        fn add_arrival(reading: &Reading, arrival: &str, retention: Option<TimeDelta>) -> Added;
     }
 
-    async fn find_some_devices(
-        &self,
-        ids: &[DeviceId],
-        invocation: &Invocation,
-    ) -> StoreResult<(Listing<Device>, Vec<DeviceId>)> {
-        self.table.find_some_devices(ids, invocation).await
+    ReadRegistry {
+        fn devices() -> Listing<Device>;
+        fn rooms() -> Listing<Room>;
     }
 
-    async fn find_rooms(
-        &self,
-        ids: &[RoomId],
-        invocation: &Invocation,
-    ) -> StoreResult<Listing<Room>> {
-        self.table.find_rooms(ids, invocation).await
-    }
-}
-
-impl RegisterDevices for Holding {
-    async fn register_device(
-        &self,
-        device: &Device,
-        invocation: &Invocation,
-    ) -> StoreResult<Registration> {
-        self.table.register_device(device, invocation).await
+    FindRegistry {
+        fn find_devices(ids: &[DeviceId]) -> Listing<Device>;
+        fn find_some_devices(ids: &[DeviceId]) -> (Listing<Device>, Vec<DeviceId>);
+        fn find_rooms(ids: &[RoomId]) -> Listing<Room>;
     }
 
-    async fn register_room(
-        &self,
-        room: &Room,
-        invocation: &Invocation,
-    ) -> StoreResult<InsertOutcome<Room>> {
-        self.table.register_room(room, invocation).await
+    RegisterDevices {
+        fn register_device(device: &Device) -> Registration;
+        fn register_room(room: &Room) -> InsertOutcome<Room>;
     }
-}
 
-impl FindToken for Holding {
-    async fn token(&self, hash: &TokenHash, invocation: &Invocation) -> StoreResult<Option<Token>> {
-        self.table.token(hash, invocation).await
+    FindToken {
+        fn token(hash: &TokenHash) -> Option<Token>;
     }
-}
 
-impl CountIntroduced for Holding {
-    async fn count_introduced(
-        &self,
-        sender: &str,
-        more: usize,
-        limit: usize,
-        invocation: &Invocation,
-    ) -> StoreResult<Option<usize>> {
-        self.table.count_introduced(sender, more, limit, invocation).await
+    CountIntroduced {
+        fn count_introduced(sender: &str, more: usize, limit: usize) -> Option<usize>;
     }
-}
 
-impl ReadRollupState for Holding {
-    async fn rollup_state(&self, invocation: &Invocation) -> StoreResult<Option<RollupState>> {
-        self.table.rollup_state(invocation).await
+    ReadRollupState {
+        fn rollup_state() -> Option<RollupState>;
     }
 }

@@ -7,15 +7,6 @@
 
 use std::ops::Range;
 
-/// How a batch is tried again.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Policy {
-    /// The number of times that the same records are tried again before they are given up.
-    pub(crate) retries: u32,
-    /// Whether a batch that fails as a whole is halved.
-    pub(crate) bisect: bool,
-}
-
 /// The outcome of an invocation for the records that it received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -41,7 +32,8 @@ pub(crate) enum Verdict {
 /// The delivery of one batch, until each of its records is done or given up.
 #[derive(Debug)]
 pub(crate) struct Delivery {
-    policy: Policy,
+    /// The number of times that the same records are tried again before they are given up.
+    retries: u32,
     // A stack: the first part of the batch is on top.
     open: Vec<Part>,
 }
@@ -54,9 +46,9 @@ struct Part {
 
 impl Delivery {
     /// Begins the delivery of a batch of `length` records.
-    pub(crate) fn new(length: usize, policy: Policy) -> Self {
+    pub(crate) fn new(length: usize, retries: u32) -> Self {
         let whole = Part { records: 0..length, failures: 0 };
-        Self { policy, open: if length == 0 { Vec::new() } else { vec![whole] } }
+        Self { retries, open: if length == 0 { Vec::new() } else { vec![whole] } }
     }
 
     /// Returns the records to deliver next; `None` at the end of the batch.
@@ -71,16 +63,14 @@ impl Delivery {
             Outcome::Done => Verdict::GoOn,
             Outcome::FailedFrom(first) if records.contains(&first) => {
                 let failures = if first == records.start { failures + 1 } else { 1 };
-                if failures > self.policy.retries {
+                if failures > self.retries {
                     self.push(first + 1..records.end, 0);
                     return Verdict::GiveUp(first..first + 1);
                 }
                 self.push(first..records.end, failures);
                 Verdict::Pause(failures)
             }
-            Outcome::FailedWhole | Outcome::FailedFrom(_)
-                if self.policy.bisect && records.len() > 1 =>
-            {
+            Outcome::FailedWhole | Outcome::FailedFrom(_) if records.len() > 1 => {
                 let middle = records.start + records.len() / 2;
                 self.push(middle..records.end, failures);
                 self.push(records.start..middle, failures);
@@ -88,7 +78,7 @@ impl Delivery {
             }
             Outcome::FailedWhole | Outcome::FailedFrom(_) => {
                 let failures = failures + 1;
-                if failures > self.policy.retries {
+                if failures > self.retries {
                     return Verdict::GiveUp(records);
                 }
                 self.push(records, failures);
@@ -108,15 +98,14 @@ impl Delivery {
 mod tests {
     use super::*;
 
-    const POLICY: Policy = Policy { retries: 2, bisect: true };
+    const RETRIES: u32 = 2;
 
     /// Runs a delivery against a function. Returns the ranges that it received and the records given up.
     fn run(
         length: usize,
-        policy: Policy,
         mut function: impl FnMut(Range<usize>) -> Outcome,
     ) -> (Vec<Range<usize>>, Vec<usize>) {
-        let mut delivery = Delivery::new(length, policy);
+        let mut delivery = Delivery::new(length, RETRIES);
         let (mut seen, mut given_up) = (Vec::new(), Vec::new());
         while let Some(records) = delivery.next() {
             seen.push(records.clone());
@@ -130,15 +119,15 @@ mod tests {
 
     #[test]
     fn a_batch_that_succeeds_is_handed_over_once() {
-        let (seen, given_up) = run(5, POLICY, |_| Outcome::Done);
+        let (seen, given_up) = run(5, |_| Outcome::Done);
         assert_eq!((seen.len(), &seen[0], given_up), (1, &(0..5), vec![]));
-        assert_eq!(run(0, POLICY, |_| Outcome::Done), (vec![], vec![]));
+        assert_eq!(run(0, |_| Outcome::Done), (vec![], vec![]));
     }
 
     #[test]
     fn a_partial_failure_is_tried_again_from_its_record() {
         let mut failed = false;
-        let (seen, given_up) = run(5, POLICY, |_| {
+        let (seen, given_up) = run(5, |_| {
             if std::mem::replace(&mut failed, true) {
                 Outcome::Done
             } else {
@@ -150,9 +139,13 @@ mod tests {
 
     #[test]
     fn a_record_that_always_fails_is_given_up_and_the_rest_goes_on() {
-        let (seen, given_up) = run(5, POLICY, |records| {
-            if records.contains(&2) { Outcome::FailedFrom(2) } else { Outcome::Done }
-        });
+        let (seen, given_up) =
+            run(
+                5,
+                |records| {
+                    if records.contains(&2) { Outcome::FailedFrom(2) } else { Outcome::Done }
+                },
+            );
         assert_eq!(seen, [0..5, 2..5, 2..5, 3..5]);
         assert_eq!(given_up, [2]);
     }
@@ -160,7 +153,7 @@ mod tests {
     #[test]
     fn a_batch_that_fails_as_a_whole_is_halved_down_to_the_record_that_spoils_it() {
         let mut done = Vec::new();
-        let (_, given_up) = run(100, POLICY, |records| {
+        let (_, given_up) = run(100, |records| {
             if records.contains(&37) {
                 return Outcome::FailedWhole;
             }
@@ -172,26 +165,19 @@ mod tests {
     }
 
     #[test]
-    fn without_bisection_the_batch_is_tried_and_given_up_as_one() {
-        let policy = Policy { retries: 2, bisect: false };
-        let (seen, given_up) = run(3, policy, |_| Outcome::FailedWhole);
-        assert_eq!((seen, given_up), (vec![0..3, 0..3, 0..3], vec![0, 1, 2]));
-    }
-
-    #[test]
     fn a_position_outside_of_the_batch_counts_as_a_whole_failure() {
-        let (seen, given_up) = run(2, POLICY, |_| Outcome::FailedFrom(7));
+        let (seen, given_up) = run(2, |_| Outcome::FailedFrom(7));
         assert_eq!(seen[..3], [0..2, 0..1, 0..1]);
         assert_eq!(given_up, [0, 1]);
     }
 
     #[test]
     fn progress_gives_the_next_record_all_its_attempts() {
-        let (_, given_up) = run(4, POLICY, |records| Outcome::FailedFrom(records.start));
+        let (_, given_up) = run(4, |records| Outcome::FailedFrom(records.start));
         assert_eq!(given_up, [0, 1, 2, 3]);
         let mut failures = [0; 4];
-        let (_, given_up) = run(4, POLICY, |mut records| {
-            let Some(failing) = records.find(|n| failures[*n] < POLICY.retries) else {
+        let (_, given_up) = run(4, |mut records| {
+            let Some(failing) = records.find(|n| failures[*n] < RETRIES) else {
                 return Outcome::Done;
             };
             failures[failing] += 1;

@@ -1,11 +1,7 @@
 //! The operations of a table on `DynamoDB`. Knows no port and no kind of item.
 
-#[cfg(test)]
-mod attribute;
 mod batches;
 mod body;
-#[cfg(test)]
-mod canned;
 mod db;
 mod describe;
 mod door;
@@ -14,6 +10,8 @@ mod expression;
 mod json;
 mod pause;
 mod reply;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

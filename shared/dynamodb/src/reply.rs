@@ -283,8 +283,8 @@ mod tests {
     use serde_json::{Value as Json, json};
 
     use super::*;
-    use crate::attribute::from_sdk;
-    use crate::canned::Canned;
+    use crate::tests::attribute::from_sdk;
+    use crate::tests::canned::Canned;
     use table::db::{Db as _, ItemQuery};
     use table::{Deadline, Invocation};
 

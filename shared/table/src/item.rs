@@ -12,8 +12,6 @@ mod device;
 mod error;
 mod fields;
 mod form;
-#[cfg(test)]
-mod golden;
 mod json;
 mod kind;
 mod late;
@@ -26,6 +24,8 @@ mod shards;
 mod source;
 mod stay;
 mod tariff;
+#[cfg(test)]
+mod tests;
 mod token;
 
 use std::collections::BTreeMap;

@@ -169,13 +169,30 @@ impl<'a, D: Db> Patterns<'a, D> {
     }
 
     /// Reads all items of a query. Items that cannot be read are listed separately.
-    async fn list_of<T: Decode + Send>(self, mut query: ItemQuery) -> StoreResult<Listing<T>> {
+    async fn list_of<T: Decode + Send>(self, query: ItemQuery) -> StoreResult<Listing<T>> {
         let mut listing = Listing::default();
+        self.read_items(query, usize::MAX, |attributes| listing.add(attributes)).await?;
+        Ok(listing)
+    }
+
+    /// Reads at most `limit` items of a query, page after page. Returns the key after which the next item begins;
+    /// `None` if all items are read.
+    async fn read_items(
+        self,
+        mut query: ItemQuery,
+        limit: usize,
+        mut add: impl FnMut(&mut dyn Iterator<Item = (String, Attribute)>) + Send,
+    ) -> StoreResult<Option<Item>> {
+        let mut read = 0;
         loop {
-            let mut each = |attributes: &mut dyn Iterator<Item = _>| listing.add(attributes);
+            query.limit = Some(limit - read);
+            let mut each = |attributes: &mut dyn Iterator<Item = (String, Attribute)>| {
+                read += 1;
+                add(attributes);
+            };
             query.start = self.db.query(&query, self.invocation, &mut each).await?;
-            if query.start.is_none() {
-                return Ok(listing);
+            if query.start.is_none() || read >= limit {
+                return Ok(query.start);
             }
         }
     }

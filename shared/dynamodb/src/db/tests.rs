@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use super::*;
-use crate::attribute::{SdkItem, from_sdk, to_sdk, value_to_sdk};
-use crate::canned::{Canned, SentRequest};
+use crate::tests::attribute::{SdkItem, from_sdk, to_sdk, value_to_sdk};
+use crate::tests::canned::{Canned, SentRequest};
 use domain::Order;
 use table::Deadline;
 use table::db::{

@@ -19,7 +19,15 @@ impl<D: Db> Patterns<'_, D> {
     pub async fn belongings(self, id: &DeviceId, limit: usize) -> StoreResult<Belongings> {
         let mut found = Vec::new();
         for partition in keys::partitions_of(id) {
-            self.add_belongings_in(partition, limit + 1, &mut found).await?;
+            if found.len() > limit {
+                break;
+            }
+            let left = limit + 1 - found.len();
+            let items = ItemQuery { only: &[PK, SK, STAY_ROOM], ..ItemQuery::of(partition) };
+            let add = |attributes: &mut dyn Iterator<Item = (String, Attribute)>| {
+                found.push(belonging(&attributes.collect()));
+            };
+            self.read_items(items, left, add).await?;
         }
         if let Some(more) = (limit + 1).checked_sub(found.len()).filter(|more| *more > 0) {
             found.extend(self.annotations_of(id, more).await?);
@@ -28,27 +36,6 @@ impl<D: Db> Patterns<'_, D> {
         let has_more = found.len() > limit;
         found.truncate(limit);
         Ok(Belongings { found, has_more })
-    }
-
-    /// Adds the items of a partition, until `found` has `limit` belongings.
-    async fn add_belongings_in(
-        self,
-        partition: String,
-        limit: usize,
-        found: &mut Vec<Belonging>,
-    ) -> StoreResult<()> {
-        let mut query = ItemQuery { only: &[PK, SK, STAY_ROOM], ..ItemQuery::of(partition) };
-        while found.len() < limit {
-            query.limit = Some(limit - found.len());
-            let mut each = |attributes: &mut dyn Iterator<Item = (String, Attribute)>| {
-                found.push(belonging(&attributes.collect()));
-            };
-            query.start = self.db.query(&query, self.invocation, &mut each).await?;
-            if query.start.is_none() {
-                break;
-            }
-        }
-        Ok(())
     }
 
     /// Removes belongings. A repeat changes nothing. Positions in the outcome are indices into `belongings`.

@@ -173,25 +173,13 @@ impl<D: Db> Patterns<'_, D> {
     /// Reads at most `limit` items of a query. Returns the sort key to go on from; `None` if all items are read.
     async fn segment(
         self,
-        mut query: ItemQuery,
+        query: ItemQuery,
         limit: usize,
-        mut add: impl FnMut(&mut dyn Iterator<Item = (String, Attribute)>) + Send,
+        add: impl FnMut(&mut dyn Iterator<Item = (String, Attribute)>) + Send,
     ) -> StoreResult<Option<String>> {
-        let mut read = 0;
-        loop {
-            query.limit = Some(limit - read);
-            let mut each = |attributes: &mut dyn Iterator<Item = (String, Attribute)>| {
-                read += 1;
-                add(attributes);
-            };
-            query.start = self.db.query(&query, self.invocation, &mut each).await?;
-            if query.start.is_none() || read >= limit {
-                break;
-            }
-        }
-
         let sort_key = query.index.map_or(SK, |index| index.sort_key);
-        let reached = query.start.as_ref().and_then(|start| start.get(sort_key));
+        let reached = self.read_items(query, limit, add).await?;
+        let reached = reached.as_ref().and_then(|reached| reached.get(sort_key));
         Ok(match reached {
             Some(Attribute::S(reached)) => Some(keys::behind(Some(reached))),
             _ => None,

@@ -145,20 +145,15 @@ impl<D: Db> Patterns<'_, D> {
     /// The stored entries of a device.
     async fn stored_entries(self, device: &DeviceId) -> StoreResult<BTreeSet<SearchEntry>> {
         let pk = search_pk(device);
-        let mut query = ItemQuery::of(pk.as_str());
         let mut entries = BTreeSet::new();
-        loop {
-            let mut each = |attributes: &mut dyn Iterator<Item = (String, Attribute)>| {
-                let sk = text_of(attributes, SK);
-                if let Some(Key::SearchEntry(_, entry)) = sk.and_then(|sk| Key::parse(&pk, &sk)) {
-                    entries.insert(entry);
-                }
-            };
-            query.start = self.db.query(&query, self.invocation, &mut each).await?;
-            if query.start.is_none() {
-                return Ok(entries);
+        let add = |attributes: &mut dyn Iterator<Item = (String, Attribute)>| {
+            let sk = text_of(attributes, SK);
+            if let Some(Key::SearchEntry(_, entry)) = sk.and_then(|sk| Key::parse(&pk, &sk)) {
+                entries.insert(entry);
             }
-        }
+        };
+        self.read_items(ItemQuery::of(pk.as_str()), usize::MAX, add).await?;
+        Ok(entries)
     }
 
     /// Writes entries of a device, unless the device has changed since the read. Returns whether they are written.

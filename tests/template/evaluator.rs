@@ -1,12 +1,10 @@
 //! `template.yaml` as a value: tags in CloudFormation's long form, conditions evaluated. No I/O.
 //!
-//! The local system and the tests both read the deployed system's description through this file, so that neither can
-//! drift from that description. Evaluates only what this template uses: `!Ref` to a parameter, `!If` and the condition
-//! functions. References to resources stay as they are.
+//! Evaluates only what this template uses: `!Ref` to a parameter, `!If` and the condition functions. References to
+//! resources stay as they are.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use saphyr::{LoadableYamlNode as _, Scalar, Yaml};
@@ -14,11 +12,11 @@ use serde_json::{Map, Value};
 
 /// A CloudFormation template.
 #[derive(Debug, Clone)]
-pub struct Template(Value);
+pub(crate) struct Template(Value);
 
 impl Template {
     /// Returns the template of the deployed system, as it was at build time. It is parsed once.
-    pub fn own() -> anyhow::Result<&'static Self> {
+    pub(crate) fn own() -> anyhow::Result<&'static Self> {
         static OWN: OnceLock<Template> = OnceLock::new();
         if let Some(template) = OWN.get() {
             return Ok(template);
@@ -29,19 +27,23 @@ impl Template {
     }
 
     /// Parses a template's YAML.
-    pub fn parse(text: &str) -> anyhow::Result<Self> {
+    pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let documents = Yaml::load_from_str(text)?;
         let [document] = documents.as_slice() else { bail!("expected one YAML document") };
         Ok(Self(long_form(document)?))
     }
 
     /// Returns the whole template with nothing evaluated; `!Ref X` is `{"Ref": "X"}`.
-    pub const fn source(&self) -> &Value {
+    pub(crate) const fn source(&self) -> &Value {
         &self.0
     }
 
     /// Returns the value of a parameter: from `parameters`, or else its default.
-    pub fn parameter(&self, name: &str, parameters: &[(&str, &str)]) -> anyhow::Result<String> {
+    pub(crate) fn parameter(
+        &self,
+        name: &str,
+        parameters: &[(&str, &str)],
+    ) -> anyhow::Result<String> {
         if let Some((_, value)) = parameters.iter().find(|(given, _)| *given == name) {
             return Ok((*value).to_owned());
         }
@@ -52,7 +54,10 @@ impl Template {
     /// Returns the resources of a deployment with `parameters`; other parameters have their defaults.
     ///
     /// What a condition excludes is absent; references to resources stay references. A function includes its `Globals`.
-    pub fn resources(&self, parameters: &[(&str, &str)]) -> anyhow::Result<Map<String, Value>> {
+    pub(crate) fn resources(
+        &self,
+        parameters: &[(&str, &str)],
+    ) -> anyhow::Result<Map<String, Value>> {
         let mut resources = self.section("Resources", parameters)?;
         if self.0.get("Globals").is_some() {
             let globals = self.section("Globals", parameters)?;
@@ -66,7 +71,10 @@ impl Template {
     }
 
     /// Returns the outputs of a deployment with `parameters`; other parameters have their defaults.
-    pub fn outputs(&self, parameters: &[(&str, &str)]) -> anyhow::Result<Map<String, Value>> {
+    pub(crate) fn outputs(
+        &self,
+        parameters: &[(&str, &str)],
+    ) -> anyhow::Result<Map<String, Value>> {
         self.section("Outputs", parameters)
     }
 
@@ -97,47 +105,6 @@ impl Template {
         left_out.iter().for_each(|name| drop(resolved.remove(name)));
         Ok(resolved)
     }
-
-    /// Returns the events of the given types of all functions, as deployed with the default parameters.
-    pub(crate) fn function_events(&self, kinds: &[&str]) -> anyhow::Result<Vec<FunctionEvent>> {
-        let mut found = Vec::new();
-        for (function, resource) in self.resources(&[])? {
-            if resource["Type"] != "AWS::Serverless::Function" {
-                continue;
-            }
-            let properties = &resource["Properties"];
-            for (name, event) in members(&properties["Events"]) {
-                let kind = event["Type"].as_str().unwrap_or_default();
-                if kinds.contains(&kind) {
-                    let timeout = properties["Timeout"].as_u64();
-                    let timeout = timeout.with_context(|| format!("{function} has no Timeout"))?;
-                    found.push(FunctionEvent {
-                        function: function.clone(),
-                        timeout: Duration::from_secs(timeout),
-                        name: name.clone(),
-                        kind: kind.to_owned(),
-                        properties: event["Properties"].clone(),
-                    });
-                }
-            }
-        }
-        Ok(found)
-    }
-}
-
-/// An event of a function in the template, which invokes that function.
-#[derive(Debug)]
-pub(crate) struct FunctionEvent {
-    /// The function's logical id.
-    pub(crate) function: String,
-    /// The function's time-out.
-    pub(crate) timeout: Duration,
-    /// The event's name within the function.
-    pub(crate) name: String,
-    /// The event's type.
-    pub(crate) kind: String,
-    /// The event's properties.
-    pub(crate) properties: Value,
 }
 
 /// A template's conditions and parameters, with their values.
@@ -209,7 +176,7 @@ impl Deployment<'_> {
             Some(("Fn::Or", Value::Array(inner))) => {
                 inner.iter().try_fold(false, |any, one| Ok(self.decide(one)? || any))
             }
-            _ => bail!("the local system does not know the condition {expression}"),
+            _ => bail!("the tests do not know the condition {expression}"),
         }
     }
 }

@@ -8,15 +8,15 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use table::item::Attribute;
 
 /// The SDK's form of an item.
-pub(super) type SdkItem = HashMap<String, AttributeValue>;
+pub(crate) type SdkItem = HashMap<String, AttributeValue>;
 
-pub(super) fn to_sdk<N: Into<String>>(
+pub(crate) fn to_sdk<N: Into<String>>(
     attributes: impl IntoIterator<Item = (N, Attribute)>,
 ) -> SdkItem {
     attributes.into_iter().map(|(name, value)| (name.into(), value_to_sdk(value))).collect()
 }
 
-pub(super) fn value_to_sdk(attribute: Attribute) -> AttributeValue {
+pub(crate) fn value_to_sdk(attribute: Attribute) -> AttributeValue {
     match attribute {
         Attribute::S(text) => AttributeValue::S(text),
         Attribute::N(number) => AttributeValue::N(number.into()),
@@ -29,7 +29,7 @@ pub(super) fn value_to_sdk(attribute: Attribute) -> AttributeValue {
     }
 }
 
-pub(super) fn from_sdk(item: SdkItem) -> impl Iterator<Item = (String, Attribute)> {
+pub(crate) fn from_sdk(item: SdkItem) -> impl Iterator<Item = (String, Attribute)> {
     item.into_iter().map(|(name, value)| (name, value_from_sdk(value)))
 }
 
