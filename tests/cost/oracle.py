@@ -623,7 +623,14 @@ def deleted(device, readings):
     return correction
 
 
+def another_device(rng, home):
+    """Changes no bill: the device is no meter."""
+    at = rng.choice(sorted(home.used))
+    return "POST", "/readings", [reading("other", "cumulative_kwh_p", at, rng.randint(1, 9))]
+
+
 CORRECTIONS = [
+    another_device,
     late_reading,
     changed_price,
     changed_price,

@@ -141,20 +141,15 @@ fn spread(
 /// For each step, how long the meter sent no value within it or right beside it, in whole steps.
 fn silences(steps: &[EnergyStep], rows: &[RowValues]) -> Vec<TimeDelta> {
     let mut silences = vec![TimeDelta::zero(); rows.len()];
+    let is_silent = |row: &RowValues| row.rollup.is_none();
     let mut begin = 0;
-    while begin < rows.len() {
-        let is_silent = |row: &RowValues| row.rollup.is_none();
-        let length = rows[begin..].iter().take_while(|row| is_silent(row)).count();
-        if length == 0 {
-            begin += 1;
-            continue;
-        }
-
-        let end = begin + length;
-        let silence: TimeDelta = steps[begin..end].iter().map(|step| step.range.length()).sum();
-        let touched = begin.saturating_sub(1)..(end + 1).min(rows.len());
-        for longest in &mut silences[touched] {
-            *longest = silence.max(*longest);
+    for run in rows.chunk_by(|row, next| is_silent(row) == is_silent(next)) {
+        let end = begin + run.len();
+        if is_silent(&run[0]) {
+            let silence: TimeDelta = steps[begin..end].iter().map(|step| step.range.length()).sum();
+            for longest in &mut silences[begin.saturating_sub(1)..(end + 1).min(rows.len())] {
+                *longest = silence.max(*longest);
+            }
         }
         begin = end;
     }
