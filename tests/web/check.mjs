@@ -1464,7 +1464,7 @@ async function showsMoney(home, page, view, lastMonth, admin) {
 /** Each kind of what is missing, in a sentence; and no row claims a mean price. */
 async function saysWhatLacks(home, page, view, lastMonth, admin) {
   await home.ask("POST", "/readings", silentPump(), admin);
-  await home.ask("PATCH", "/devices/pump", { metrics: { power_w: { hold: "15m" } } }, admin);
+  await home.ask("PATCH", "/devices/pump", { metrics: { current_w: { hold: "15m" } } }, admin);
   await home.ask("PUT", "/tariffs/incomplete", INCOMPLETE.tariff, admin);
   const { data, incomplete } = await home.ask("GET", `/cost?${lastMonth}&tariff=incomplete`, undefined, admin);
   assert.deepEqual([...new Set(incomplete.map(({ what }) => what))].sort(), ["days", "energy", "meter", "spread"]);

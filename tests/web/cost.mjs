@@ -49,7 +49,7 @@ export function silentPump() {
   const [midnight, day] = [tenth.setUTCHours(0, 0, 0, 0), 24 * HOUR];
   const quarters = (begin) => Array.from({ length: 96 }, (_, n) => begin + (n * HOUR) / 4);
   const times = [...quarters(midnight - day), ...quarters(midnight + day)];
-  return times.map((at) => ({ device_id: "pump", room: "cellar", timestamp: new Date(at).toISOString(), power_w: 100 }));
+  return times.map((at) => ({ device_id: "pump", room: "cellar", timestamp: new Date(at).toISOString(), current_w: 100 }));
 }
 
 /** A tariff that lacks something of each kind but a price, and the sentences that say so. */

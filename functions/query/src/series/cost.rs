@@ -9,13 +9,16 @@ mod share;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{Problem, ProblemKind, Response};
-use domain::{CalendarUnit, Device, DeviceId, TariffId, TimeRange, Timestamp, Zone};
+use domain::{
+    CalendarUnit, Device, DeviceId, MetricName, MetricRule, TariffId, TimeRange, Timestamp, Zone,
+};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use series::{Grid, Level, ReadAllowance};
+use series::{DeviceQuestion, DeviceValues, Grid, Level, PlannedRead, ReadAllowance};
 use table::Session;
 use tariffs::{Bill, BillInput, EnergyStep, Missing, MissingKind, Prices, Tariff, TariffMeter};
 
+use super::question::groups::read_rows;
 use super::question::plan::{RowPlan, hull};
 use super::question::request::{QueryScope, SeriesRequest};
 use crate::failure::problem;
@@ -23,7 +26,6 @@ use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::tariffs::KnownTariff;
 use answer::{CostAnswer, DeviceShare, ShownBill};
-use energy::{MeteredSteps, StepPlan};
 use meter::BilledMeter;
 
 /// The largest number of tariffs of a request that names them.
@@ -183,6 +185,12 @@ async fn devices_of(
     handlers.devices_by_id(named, call).await
 }
 
+/// The steps of a bill: their times, and the coarsest items from which they are read.
+struct StepPlan {
+    grid: Grid,
+    level: Level,
+}
+
 /// What the bills of a group are made of.
 struct GroupReads {
     steps: StepPlan,
@@ -275,20 +283,38 @@ impl<'r, S: Store> Biller<'r, S> {
             }
         }
 
-        let mut metered = MeteredSteps::empty(&steps);
-        if needs_meters || group.tariffs().any(|tariff| tariff.has_tiers(range)) {
-            let read =
-                MeteredSteps::read(&meters, &steps, self.plan, &mut self.allowance, self.session);
-            metered = read.await.map_err(problem)?;
-        }
-        self.reach = hull(self.reach, metered.reach);
-
-        let tariffs: Vec<&Tariff> = group.tariffs().collect();
-        let prices =
-            prices::read(&tariffs, self.devices, self.plan, &mut self.allowance, self.session);
-        let prices = prices.await.map_err(problem)?;
         let unit = meters.first().map_or("kWh", BilledMeter::unit).to_owned();
-        Ok(GroupReads { steps, metered: metered.steps, prices, missing, unit })
+        if !needs_meters && !group.tariffs().any(|tariff| tariff.has_tiers(range)) {
+            meters.clear();
+        }
+        let metered = self.metered(&meters, &steps).await?;
+        let prices = self.prices(&group.tariffs().collect::<Vec<_>>()).await?;
+        Ok(GroupReads { steps, metered, prices, missing, unit })
+    }
+
+    /// Reads metrics of devices in rows, within the allowance of the answer.
+    async fn read_rows<'a>(
+        &mut self,
+        wanted: &[(&'a Device, &[MetricName])],
+        steps: &'a StepPlan,
+    ) -> Result<Vec<DeviceValues<'a>>, Problem>
+    where
+        'r: 'a,
+    {
+        let RowPlan { horizon, now, .. } = self.plan;
+        let question = |device| DeviceQuestion::of(device, &steps.grid, horizon, steps.level, *now);
+        let planned: Vec<_> =
+            wanted.iter().map(|(device, names)| PlannedRead::of(question(device), names)).collect();
+        Box::pin(self.allowance.charge(self.session, &planned)).await.map_err(problem)?;
+
+        let needs_neighbours = |rule: &MetricRule| *rule != MetricRule::Gauge;
+        let reads = wanted.iter().map(|(device, names)| (question(device), *names));
+        let read = Box::pin(read_rows(self.session, reads, needs_neighbours)).await;
+        let read = read.map_err(problem)?;
+        for values in &read {
+            self.reach = hull(self.reach, values.reach);
+        }
+        Ok(read)
     }
 
     /// The steps of a group: local days of the home, or quarters of an hour, cut at the rows. Tiers begin with the month.
@@ -335,11 +361,7 @@ impl<'r, S: Store> Biller<'r, S> {
         reads: &GroupReads,
     ) -> Result<Option<Vec<EnergyStep>>, Problem> {
         let Some(own) = BilledMeter::of_device(device) else { return Ok(None) };
-        let own = [own];
-        let read =
-            MeteredSteps::read(&own, &reads.steps, self.plan, &mut self.allowance, self.session);
-        let MeteredSteps { mut steps, reach } = read.await.map_err(problem)?;
-        self.reach = hull(self.reach, reach);
+        let mut steps = self.metered(&[own], &reads.steps).await?;
         for (step, of_meters) in steps.iter_mut().zip(&reads.metered) {
             step.sold = None;
             step.metered.clone_from(&of_meters.used);

@@ -42,7 +42,7 @@ pub(crate) struct CostRow<'a> {
 
 /// The bill of a tariff.
 #[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "BillOfTariff"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Bill"))]
 pub(super) struct ShownBill<'a> {
     tariff: &'a TariffId,
     name: &'a Label,
