@@ -172,12 +172,14 @@ fn tiers_share_a_step_and_begin_again_with_the_local_month_and_below_zero_the_fi
     let tariff = r#""lines": [{"name": "Energy", "tiers": [{"to": 1, "price": 1}, {"to": 3, "price": 10}, {"price": 100}]}]"#;
     // Midnight in Oslo is 23:00 of UTC.
     let month = |used: &[&str]| {
-        let (from, to) = ("2026-01-31T22:00:00Z", "2026-02-01T00:00:00Z");
+        let (from, to) = ("2026-01-31T22:00:00Z", "2026-02-01T01:00:00Z");
         money(&Small { tariff, from, to, used: (from, used), ..Small::default() }.bill())
     };
     assert_eq!(month(&["4"]), "121");
     assert_eq!(month(&["0.5", "0.5", "2", "1"]), "121");
     assert_eq!(month(&["4", "0", "0", "0", "4"]), "242");
+    assert_eq!(month(&["4", "0", "0", "0", "1", "0", "0", "0", "1"]), "132");
+    assert_eq!(month(&["-2"]), "-2");
     assert_eq!(month(&["-2", "3"]), "1");
     assert_eq!(month(&["2", "-1.5"]), "0.5");
 
