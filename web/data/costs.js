@@ -44,20 +44,14 @@ export function isOwn({ meters = [] }) {
   return meters.length > 0;
 }
 
-/** The parameters that ask what a range cost, in rows as long as its bars. @param {import("./range.js").Range} range */
+/**
+ * The parameters that ask what a range cost, in rows as long as its bars. Whole days and months are asked in the tariffs'
+ * time zone: a month of another zone has nothing that is due.
+ * @param {import("./range.js").Range} range
+ */
 export function asked({ span, from, to }) {
   const { bar: every } = BARS[span];
-  return span === "day" ? { ...ends(from, to), every } : ofDates(from, to, every);
-}
-
-/**
- * Whole days or months are asked in the tariffs' time zone: a month of another zone has nothing that is due.
- * @param {Date} from
- * @param {Date} to
- * @param {string} every
- */
-function ofDates(from, to, every) {
-  return { from: dayOf(from), ...(to.getTime() < Date.now() && { to: dayOf(to) }), every };
+  return span === "day" ? { ...ends(from, to), every } : { from: dayOf(from), to: dayOf(to), every };
 }
 
 /** What days or months cost. @param {Record<string, any>} params @returns {Promise<Cost>} */
@@ -87,7 +81,7 @@ export async function costOf(range) {
 /** The days of this month, and yesterday. @returns {Promise<Cost | null>} */
 export async function costOfDays() {
   const from = new Date(Math.min(monthStart(0).getTime(), midnight(-1).getTime()));
-  return (await isBilled()) ? costOfDates(ofDates(from, midnight(1), "1d")) : null;
+  return (await isBilled()) ? costOfDates({ from: dayOf(from), to: dayOf(midnight(1)), every: "1d" }) : null;
 }
 
 /**
@@ -97,7 +91,7 @@ export async function costOfDays() {
  * @param {Date} to
  */
 export function compareMonths(ids, from, to) {
-  return costOfDates({ ...ofDates(from, to, "1mo"), tariff: ids.join(",") });
+  return costOfDates({ from: dayOf(from), to: dayOf(to), every: "1mo", tariff: ids.join(",") });
 }
 
 /**
