@@ -123,7 +123,7 @@ pub struct Bill {
     /// The money that is due, rounded once a month; only of whole calendar months that are over
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due: Option<String>,
-    /// The lines, in the order of the tariff.
+    /// The lines, in the order of the tariff
     pub lines: Vec<BillLine>,
     /// What the sums lack, in the order of its begin.
     #[serde(skip)]
