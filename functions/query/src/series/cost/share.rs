@@ -10,7 +10,7 @@ use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::tariffs::KnownTariff;
 
-/// Keeps the tariffs of which the device is a meter, or is behind one.
+/// Keeps the tariffs that bill the device or a meter above it.
 pub(super) async fn retain_tariffs_of(
     device: &Device,
     tariffs: &mut Vec<KnownTariff>,
