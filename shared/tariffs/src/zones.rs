@@ -145,10 +145,9 @@ fn hours_of(text: &str) -> Option<TimeSet> {
 fn words_between(text: &str, words: &[&str]) -> Option<TimeSet> {
     let place = |word: &str| words.iter().position(|known| *known == word.trim());
     let (from, to) = text.split_once('-').unwrap_or((text, text));
-    let (from, to) = (place(from)?, place(to)?);
-    let length = (to + words.len() - from) % words.len() + 1;
-    let [from, length, count] = [from, length, words.len()].map(|number| number as u32);
-    Some(TimeSet::following(from, length, count))
+    let (from, to) = (u32::try_from(place(from)?).ok()?, u32::try_from(place(to)?).ok()?);
+    let count = u32::try_from(words.len()).ok()?;
+    Some(TimeSet::following(from, (to + count - from) % count + 1, count))
 }
 
 /// The quarter of an hour that begins at a time such as `22:15`; 96 for `24:00`.
