@@ -140,11 +140,15 @@ class Home:
 def ask(method, path, body=None, parse_float=Fraction):
     data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
     request = urllib.request.Request(BASE + path, data, {"content-type": "application/json"}, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=600) as answer:
-            return json.loads(answer.read(), parse_float=parse_float)
-    except urllib.error.HTTPError as error:
-        raise SystemExit(f"{method} {path}: {error.code} {error.read().decode()}\n{body}") from error
+    for attempts_left in reversed(range(10)):
+        try:
+            with urllib.request.urlopen(request, timeout=600) as answer:
+                return json.loads(answer.read(), parse_float=parse_float)
+        except urllib.error.HTTPError as error:
+            # A server without optimisation on a busy machine may have no time left.
+            if error.code != 503 or not attempts_left:
+                raise SystemExit(f"{method} {path}: {error.code} {error.read().decode()}\n{body}") from error
+            time.sleep(1)
 
 
 MONTHS = tuple("jan feb mar apr may jun jul aug sep oct nov dec".split())
