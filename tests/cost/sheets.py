@@ -122,12 +122,8 @@ def main():
         return oracle.ask(method, path, body and body.encode(), parse_float=Decimal)
 
     with tempfile.TemporaryDirectory() as folder:
-        data = os.path.join(folder, "data")
-        server = oracle.served([program, "serve", "--port", str(oracle.PORT), "--data-dir", data, "--empty"])
-        try:
+        with oracle.served(program, "--data-dir", os.path.join(folder, "data"), "--empty"):
             count = check(call)
-        finally:
-            oracle.stop(server)
     print(f"the bills of {count} sheets are theirs, line by line")
 
 

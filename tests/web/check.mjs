@@ -11,7 +11,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 
 import { VIEWS, launched, settled } from "./browser.mjs";
-import { MISSING_HOUR, PRESETS, monthsWithPrices, pricesOfTomorrow } from "./cost.mjs";
+import { INCOMPLETE, MISSING_HOUR, PRESETS, monthsWithPrices, pricesOfTomorrow, silentPump } from "./cost.mjs";
 import { PlayedRemo, TOKEN } from "./remo.mjs";
 import { Server } from "./server.mjs";
 import { KINDS, PlayedSources } from "./sources.mjs";
@@ -1388,14 +1388,37 @@ async function whatItCost() {
     assert.equal(rows.length, bill.lines.length + 1, rows.join());
     for (const [place, line] of bill.lines.entries()) assert.ok(rows[place].startsWith(line.name) && rows[place].endsWith(euros(line.amount)), `${rows[place]} is not ${JSON.stringify(line)}`);
     assert.match(rows.at(-1), new RegExp(`Due\\s*€${bill.due}`));
+    if (!n) await showsDueElsewhere(home, page, view, stored, admin);
   }
   await showsMoney(home, page, view, lastMonth, admin);
+  await saysWhatLacks(home, page, view, lastMonth, admin);
   await editsTariff(home, page, view, admin);
   await noMoneyForOthers(home, page, view);
   unproblematic(page);
   await page.context().close();
   await home.remove();
   servers.splice(servers.indexOf(home), 1);
+}
+
+/** A tariff in another time zone: a month is that of its clock, so it has what is due, and each day has its money. */
+async function showsDueElsewhere(home, page, view, tariff, admin) {
+  const { version } = await home.ask("PUT", "/tariffs/electricity", { ...tariff, tz: "Asia/Tokyo" }, admin);
+  const { data, bills: [bill] } = await home.ask("GET", `/cost?${monthOf(view)}&every=1d`, undefined, admin);
+  await page.reload();
+  await settled(page);
+  assert.match(await text(page, ".bill tbody tr:last-child"), new RegExp(`Due\\s*€${bill.due}`));
+  await page.getByText("kWh by day as a table").click();
+  const days = (await text(page, "[role=region][aria-label=\"kWh by day\"]")).split("\n").filter((line) => line.includes("€"));
+  assert.equal(days.length, data.length);
+  assert.ok(days[9].includes(euros(data[9].amount)), `${days[9]} is not ${JSON.stringify(data[9])}`);
+  await home.ask("PUT", "/tariffs/electricity", { ...tariff, version }, admin);
+}
+
+/** The dates of the month that a view shows. */
+function monthOf(view) {
+  const [year, month] = /d=(\d+)-(\d+)/.exec(view).slice(1).map(Number);
+  const first = (months) => new Date(Date.UTC(year, month - 1 + months, 1)).toISOString().slice(0, 10);
+  return `from=${first(0)}&to=${first(1)}`;
 }
 
 /** The same months by another tariff, what is missing, the prices ahead, and money in figures and bars. */
@@ -1430,6 +1453,20 @@ async function showsMoney(home, page, view, lastMonth, admin) {
     unproblematic(other);
     await other.context().close();
   }
+}
+
+/** Each kind of what is missing, in a sentence; and no row claims a mean price. */
+async function saysWhatLacks(home, page, view, lastMonth, admin) {
+  await home.ask("POST", "/readings", silentPump(), admin);
+  await home.ask("PATCH", "/devices/pump", { metrics: { current_w: { hold: "15m" } } }, admin);
+  await home.ask("PUT", "/tariffs/incomplete", INCOMPLETE.tariff, admin);
+  const { data, incomplete } = await home.ask("GET", `/cost?${lastMonth}&tariff=incomplete`, undefined, admin);
+  assert.deepEqual([...new Set(incomplete.map(({ what }) => what))].sort(), ["days", "energy", "meter", "spread"]);
+  assert.deepEqual(data.filter(({ mean }) => mean !== undefined), []);
+  await page.reload();
+  await show(page, home.url, `${view}&bill=incomplete`);
+  for (const sentence of INCOMPLETE.sentences) await page.getByText(sentence).first().waitFor();
+  await home.ask("DELETE", "/tariffs/incomplete", undefined, admin);
 }
 
 /** New prices from a day; lines without a field stay; a tariff that somebody else has changed. */

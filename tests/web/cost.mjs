@@ -41,3 +41,28 @@ export const PRESETS = [
   { button: "Price of the market", fields: { series: "market price", slot: "1h", holds: "1h", added: "0.05", vat: "20" }, lines: [{ name: "Energy", per: "used", series: { device: "market", metric: "price", slot: "1h" } }, { name: "Added per kWh", per: "used", price: 0.05 }, vat] },
   { button: "Price by amount", fields: { price: "0.2", limit: "120", price2: "0.3", limit2: "300", price3: "0.4", standing: "10", per: "month", vat: "20" }, lines: [standing, { name: "Energy", per: "used", tiers: [{ to: 120, price: 0.2 }, { to: 300, price: 0.3 }, { price: 0.4 }] }, vat] },
 ];
+
+/** A pump whose power is not known for a day: a quarter of an hour is what a value of it holds. */
+export function silentPump() {
+  const tenth = new Date();
+  tenth.setUTCMonth(tenth.getUTCMonth() - 1, 10);
+  const [midnight, day] = [tenth.setUTCHours(0, 0, 0, 0), 24 * HOUR];
+  const quarters = (begin) => Array.from({ length: 96 }, (_, n) => begin + (n * HOUR) / 4);
+  const times = [...quarters(midnight - day), ...quarters(midnight + day)];
+  return times.map((at) => ({ device_id: "pump", room: "cellar", timestamp: new Date(at).toISOString(), current_w: 100 }));
+}
+
+/** A tariff that lacks something of each kind but a price, and the sentences that say so. */
+export const INCOMPLETE = {
+  tariff: {
+    name: "Incomplete", currency: "EUR", meters: [{ device: "pump" }, { device: "meter" }, { device: "gone" }],
+    days: { holiday: ["2020-12-25"] },
+    lines: [{ name: "Energy", price: 0.3, zones: [{ name: "night", hours: "22:30-06:15", price: 0.2 }, { name: "holiday", days: "holiday", price: 0.1 }] }],
+  },
+  sentences: [
+    /• Nobody knows what was used from .* to .*\./,
+    /• [\d.]+ kWh from .* to .* were measured over a longer time\. They are spread evenly\./,
+    /• The list holiday has no date in \d{4}\./,
+    /• The meter gone is not there, or has another unit than the first\./,
+  ],
+};

@@ -1,9 +1,10 @@
 // What energy cost in a range, by the tariffs that have meters. Draws nothing, and asks nothing for a shared link.
 
-import { money, monthStart, zone } from "../words/format.js";
+import { midnight, money, monthStart } from "../words/format.js";
 import { Failure, get } from "./api.js";
 import { BARS, ends } from "./consumption.js";
 import { memory } from "./memory.js";
+import { dayOf } from "./range.js";
 import { isShared } from "./shared.js";
 
 /** @typedef {{name: string, price: number, months?: string, days?: string, hours?: string}} Zone */
@@ -14,7 +15,7 @@ import { isShared } from "./shared.js";
 /** @typedef {{tariff: string, name: string, currency: string, unit: string, used: number | null, amount: number, due?: string, lines: BillLine[]}} Bill */
 /** @typedef {{timestamp: string, tariff: string, used: number | null, amount: number, incomplete?: boolean}} CostRow */
 /** @typedef {{what: string, tariff: string, line?: string, name?: string, from: string, to: string, kwh?: number}} Missing */
-/** @typedef {{data: CostRow[], bills: Bill[], incomplete: Missing[], incomplete_count: number, rollups_lack?: Record<string, any>}} Cost */
+/** @typedef {{data: CostRow[], bills: Bill[], incomplete: Missing[], incomplete_count: number, tz: string, rollups_lack?: Record<string, any>}} Cost */
 /** @typedef {{amount: number, currency: string, isIncomplete: boolean}} Sum */
 
 /** How long the tariffs are used, in milliseconds; an edit here forgets them. */
@@ -44,21 +45,53 @@ export function isOwn({ meters = [] }) {
 }
 
 /**
+ * The parameters that ask what a range cost, in rows as long as its bars. Whole days and months are asked in the tariffs'
+ * time zone: a month of another zone has nothing that is due.
+ * @param {import("./range.js").Range} range
+ */
+export function asked({ span, from, to }) {
+  const { bar: every } = BARS[span];
+  return span === "day" ? { ...ends(from, to), every } : { from: dayOf(from), to: dayOf(to), every };
+}
+
+/** What days or months cost. @param {Record<string, any>} params @returns {Promise<Cost>} */
+async function costOfDates(params) {
+  /** @type {Cost} */
+  const cost = await get("cost", params);
+  const date = new Intl.DateTimeFormat("en-CA", { timeZone: cost.tz });
+  const here = (/** @type {string} */ timestamp) => new Date(`${date.format(new Date(timestamp))}T00:00`).toISOString();
+  return { ...cost, data: cost.data.map((row) => ({ ...row, timestamp: here(row.timestamp) })) };
+}
+
+/** Tells whether there is a tariff with meters, without which nothing cost anything. */
+async function isBilled() {
+  return (await tariffs()).some(isOwn);
+}
+
+/**
  * What a range cost, in rows as long as its bars; null without a tariff that has meters.
  * @param {import("./range.js").Range} range
  * @returns {Promise<Cost | null>}
  */
-export async function costOf({ span, from, to }) {
-  if (!(await tariffs()).some(isOwn)) return null;
-  return get("cost", { ...ends(from, to), every: BARS[span].bar });
+export async function costOf(range) {
+  if (!(await isBilled())) return null;
+  return range.span === "day" ? get("cost", asked(range)) : costOfDates(asked(range));
 }
 
 /** The days of this month, and yesterday. @returns {Promise<Cost | null>} */
 export async function costOfDays() {
-  const yesterday = new Date();
-  yesterday.setDate(yesterday.getDate() - 1);
-  const from = new Date(Math.min(monthStart(0).getTime(), yesterday.setHours(0, 0, 0, 0)));
-  return (await tariffs()).some(isOwn) ? get("cost", { ...ends(from, new Date()), every: "1d", tz: zone }) : null;
+  const from = new Date(Math.min(monthStart(0).getTime(), midnight(-1).getTime()));
+  return (await isBilled()) ? costOfDates({ from: dayOf(from), to: dayOf(midnight(1)), every: "1d" }) : null;
+}
+
+/**
+ * What the same months cost by one tariff and another, both by the meters of the first.
+ * @param {string[]} ids
+ * @param {Date} from
+ * @param {Date} to
+ */
+export function compareMonths(ids, from, to) {
+  return costOfDates({ from: dayOf(from), to: dayOf(to), every: "1mo", tariff: ids.join(",") });
 }
 
 /**

@@ -2,12 +2,11 @@
 
 import { t } from "../words/words.js";
 import { zone } from "../words/format.js";
-import { get, path, send } from "./api.js";
+import { path, send } from "./api.js";
 
 /** @typedef {import("./costs.js").Tariff} Tariff */
 /** @typedef {import("./costs.js").SavedTariff} SavedTariff */
 /** @typedef {import("./costs.js").Line} Line */
-/** @typedef {import("./costs.js").Cost} Cost */
 /** @typedef {"standing" | "energy" | "added" | "vat" | "feedIn"} Role what the form asks of a line */
 /** @typedef {"flat" | "zones" | "series" | "tiers"} Preset how the energy is priced */
 
@@ -33,17 +32,6 @@ export function putTariff(id, tariff) {
 /** @param {string} id */
 export function deleteTariff(id) {
   return send("DELETE", path("tariffs", id));
-}
-
-/**
- * What the same months cost by one tariff and another, both by the meters of the first.
- * @param {string[]} ids
- * @param {Date} from
- * @param {Date} to
- * @returns {Promise<Cost>}
- */
-export function compareMonths(ids, from, to) {
-  return get("cost", { from: from.toISOString(), to: to.toISOString(), tz: zone, every: "1mo", tariff: ids.join(",") });
 }
 
 /** How a line is priced. @param {Line} line @returns {Preset} */

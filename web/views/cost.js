@@ -3,12 +3,12 @@
 
 import { choose, chosen } from "../data/address.js";
 import { get, path, saveCsv } from "../data/api.js";
-import { BARS, ends } from "../data/consumption.js";
-import { isOwn, shownSum } from "../data/costs.js";
+import { ends } from "../data/consumption.js";
+import { asked, compareMonths, isOwn, shownSum } from "../data/costs.js";
 import { beginning } from "../data/home.js";
 import { freeId } from "../data/polled.js";
 import { dayOf, startOf } from "../data/range.js";
-import { PRESETS, compareMonths, deleteTariff, linesAt } from "../data/tariffs.js";
+import { PRESETS, deleteTariff, linesAt } from "../data/tariffs.js";
 import { barChart } from "../parts/chart.js";
 import { titleOf } from "../parts/datebar.js";
 import { buttons, fill, h, select, table } from "../parts/dom.js";
@@ -57,7 +57,7 @@ export async function showCost(place, about) {
 
   const kept = (/** @type {string} */ name) => /** @type {HTMLElement} */ (place.querySelector(`.${name}`)) ?? h("div", { class: name });
   const [compare, ahead] = [kept("compare"), kept("ahead")];
-  const csv = () => saveCsv("cost", { ...ends(shown.from, shown.to), every: BARS[shown.span].bar, tariff: tariff.id, lines: 1 }, `${tariff.id}.csv`);
+  const csv = () => saveCsv("cost", { ...asked(shown), tariff: tariff.id, lines: 1 }, `${tariff.id}.csv`);
   fill(place,
     ...said,
     own.length > 1 && buttons(t("whatItCost"), own.map(({ id, name }) => [id, name]), tariff.id, (bill) => choose({ bill })),
@@ -163,11 +163,10 @@ async function showCompare(place, about, mine) {
   if (!other) return fill(place, choice);
 
   const last = shown.span === "year" ? shown.to : new Date(shown.from.getFullYear(), shown.from.getMonth() + 1, 1);
-  const to = last.getTime() > Date.now() ? new Date() : last;
   const first = new Date(last.getFullYear(), last.getMonth() - MONTHS, 1);
   const begin = beginning(known);
-  const from = begin && begin > first && begin < to ? startOf("month", begin) : first;
-  const cost = await recent(`compare ${mine.id} ${other.id} ${from} ${last}`, MAX_AGE, () => compareMonths([mine.id, other.id], from, to));
+  const from = begin && begin > first && begin < last ? startOf("month", begin) : first;
+  const cost = await recent(`compare ${mine.id} ${other.id} ${from} ${last}`, MAX_AGE, () => compareMonths([mine.id, other.id], from, last));
 
   const { currency } = mine;
   const of = (/** @type {SavedTariff} */ { id }) => cost.data.filter(({ tariff }) => tariff === id);

@@ -77,6 +77,9 @@ pub struct BillRow {
     #[serde(serialize_with = "money")]
     #[cfg_attr(feature = "schema", schemars(with = "Exact"))]
     pub amount: Amount,
+    /// The money for one unit that was used, if nothing is missing
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean: Option<Exact>,
     /// Whether something is missing.
     #[serde(skip)]
     pub is_incomplete: bool,
@@ -108,17 +111,22 @@ fn money<S: Serializer>(amount: &Amount, to: S) -> Result<S::Ok, S::Error> {
 }
 
 /// A bill.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bill {
     /// The sums of each row.
+    #[serde(skip)]
     pub rows: Vec<BillRow>,
     /// The sums of all rows.
+    #[serde(flatten)]
     pub total: BillRow,
-    /// The lines, in the order of the tariff.
-    pub lines: Vec<BillLine>,
-    /// What is due, with the decimals of the currency; `None` unless the rows are whole calendar months that are over.
+    /// The money that is due, rounded once a month; only of whole calendar months that are over
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub due: Option<String>,
+    /// The lines, in the order of the tariff
+    pub lines: Vec<BillLine>,
     /// What the sums lack, in the order of its begin.
+    #[serde(skip)]
     pub missing: Vec<Missing>,
 }
 
@@ -140,6 +148,12 @@ impl BillRow {
                 sum.get_or_insert_default().add(part);
             }
         }
+    }
+
+    fn with_mean(self) -> Self {
+        let used = self.used.as_ref().map(Amount::shown);
+        let used = used.filter(|used| used.is_positive() && !self.is_incomplete);
+        Self { mean: used.and_then(|used| self.amount.shown().rounded_quotient(&used)), ..self }
     }
 }
 
@@ -232,7 +246,7 @@ impl<'a> BillFold<'a> {
             let Some(line) = line else { continue };
             has_price |= named.per == Per::Used;
             let parts = match &line.pricing {
-                Pricing::Flat(price) if !named.per.is_of_energy() => {
+                Pricing::Zones { price, .. } if !named.per.is_of_energy() => {
                     self.input.charges(named.per, price, charged, &above)
                 }
                 _ => self.parts(named, line, step),
@@ -318,7 +332,7 @@ impl<'a> BillFold<'a> {
         let input = self.input;
         let mut lines = input.tariff.lines.iter().filter(|named| input.is_billed(named));
         if over == SpreadOver::Longer {
-            let is_flat = |line: &TariffLine| matches!(line.pricing, Pricing::Flat(_));
+            let is_flat = |line: &TariffLine| matches!(&line.pricing, Pricing::Zones { zones, .. } if zones.is_empty());
             return lines.any(|named| named.at(at).is_some_and(|line| !is_flat(line)));
         }
 
@@ -338,9 +352,13 @@ impl<'a> BillFold<'a> {
             total.amount.add(&row.amount);
             total.is_incomplete |= row.is_incomplete;
         }
-        let due = self.due();
-        let lines = self.lines.into_iter().flatten().collect();
-        Bill { rows: self.rows, total, lines, due, missing: self.missing.sorted() }
+        Bill {
+            due: self.due(),
+            rows: self.rows.into_iter().map(BillRow::with_mean).collect(),
+            total: total.with_mean(),
+            lines: self.lines.into_iter().flatten().collect(),
+            missing: self.missing.sorted(),
+        }
     }
 
     /// What is due: each month by itself, rounded as the tariff says.
@@ -388,15 +406,10 @@ impl<'a> BillInput<'a> {
     /// The zone and the price of energy at a time. By tiers there is no such price.
     fn price_at(&self, line: &'a TariffLine, at: Timestamp) -> (Option<&'a str>, Option<Exact>) {
         match &line.pricing {
-            Pricing::Flat(price) => (None, Some(price.clone())),
-            Pricing::Zones { price, zones } => {
-                let moment = self.tariff.moment(at);
-                let mut matching = zones.iter().rev();
-                match matching.find(|zone| zone.matches(&moment, &self.tariff.day_lists)) {
-                    Some(zone) => (Some(&zone.name), Some(zone.price.clone())),
-                    None => (None, Some(price.clone())),
-                }
-            }
+            Pricing::Zones { price, zones } => match self.tariff.zone_at(zones, at) {
+                Some(zone) => (Some(&zone.name), Some(zone.price.clone())),
+                None => (None, Some(price.clone())),
+            },
             Pricing::Tiers(_) => (None, None),
             Pricing::Series(series) => {
                 (None, series.price(self.prices, QuarterHour::of(at), self.tariff.zone))

@@ -17,5 +17,5 @@ mod zones;
 pub use bill::{Bill, BillInput, BillLine, BillRow, EnergyStep, SpreadOver};
 pub use missing::{Missing, MissingKind};
 pub use prices::{PriceSource, Prices};
-pub use tariff::{Pricing, Tariff, TariffLine};
+pub use tariff::Tariff;
 pub use written::{MAX_LINES, Per, TariffMeter, WrittenTariff};

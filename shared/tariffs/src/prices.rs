@@ -20,7 +20,7 @@ pub type Prices = BTreeMap<PriceSource, BTreeMap<QuarterHour, Exact>>;
 
 /// A price by a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PriceSeries {
+pub(crate) struct PriceSeries {
     pub(crate) source: PriceSource,
     pub(crate) slot: PriceSlot,
     pub(crate) holds: PriceSlot,

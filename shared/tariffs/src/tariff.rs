@@ -9,7 +9,7 @@ use crate::prices::{PriceSeries, PriceSource};
 use crate::written::{
     MAX_LINES, Per, Rounding, TariffMeter, WrittenLine, WrittenTariff, WrittenTier, WrittenZone,
 };
-use crate::zones::{DayList, Days, Hours, LocalMoment, Months, PriceZone, WEEKDAYS, quarter_of};
+use crate::zones::{DayList, LocalMoment, PriceZone, QUARTERS, TimeSet, WEEKDAYS, quarter_of};
 
 /// The largest number of meters of a tariff.
 const MAX_METERS: usize = 8;
@@ -47,7 +47,7 @@ pub(crate) struct NamedLine {
 
 /// A line of a tariff.
 #[derive(Debug, Clone)]
-pub struct TariffLine {
+pub(crate) struct TariffLine {
     /// When the line holds.
     pub(crate) range: TimeRange,
     /// How the price is found.
@@ -58,16 +58,10 @@ pub struct TariffLine {
 
 /// How the price of a line is found.
 #[derive(Debug, Clone)]
-pub enum Pricing {
-    /// One price, or the share of one that a percentage is.
-    Flat(Exact),
-    /// A price, and prices that replace it at some times; the last zone that matches holds.
-    Zones {
-        /// The price where no zone matches.
-        price: Exact,
-        /// The zones.
-        zones: Vec<PriceZone>,
-    },
+pub(crate) enum Pricing {
+    /// A price, and zones that replace it at some times; the last zone that matches holds. Of a percentage, the price is
+    /// the share of one.
+    Zones { price: Exact, zones: Vec<PriceZone> },
     /// Prices by what was used since the month's begin.
     Tiers(Vec<Tier>),
     /// A price by time.
@@ -76,7 +70,7 @@ pub enum Pricing {
 
 /// The price up to an amount of a month.
 #[derive(Debug, Clone)]
-pub struct Tier {
+pub(crate) struct Tier {
     /// The limits, such as 0-120.
     pub(crate) name: String,
     /// `None` of the last tier.
@@ -104,7 +98,7 @@ impl Tariff {
             None => home,
         };
         let begin = written.day_begins.as_deref().unwrap_or("00:00");
-        let begin = quarter_of(begin).filter(|quarter| *quarter < 96);
+        let begin = quarter_of(begin).filter(|quarter| *quarter < QUARTERS);
         let begin = begin.ok_or_else(|| {
             MemberError::of("day_begins", "is no time in quarters of an hour, such as 06:00")
         })?;
@@ -132,35 +126,33 @@ impl Tariff {
         }
 
         for (index, written) in lines.iter().enumerate() {
-            let wrong = |member: &str, why: String| {
-                MemberError::of(&format!("lines[{index}].{member}"), why)
-            };
-            let line = self.line(written).map_err(|why| wrong(&why.field, why.why))?;
-            let name = written.name.as_str();
-            let Some(named) = self.lines.iter_mut().find(|named| named.name == name) else {
-                let is_percentage = |named: &&NamedLine| named.per == Per::Percent;
-                let percentages = self.lines.iter().filter(is_percentage).count();
-                if written.per == Per::Percent && percentages == MAX_PERCENTAGES {
-                    let why = format!("is of more than {MAX_PERCENTAGES} percentages");
-                    return Err(wrong("per", why));
-                }
-
-                let versions = vec![line];
-                self.lines.push(NamedLine { name: name.to_owned(), per: written.per, versions });
-                continue;
-            };
-
-            if named.per != written.per {
-                return Err(wrong("per", "differs from another line of the same name".to_owned()));
-            }
-            let is_same_from = |other: &TariffLine| other.range.from() == line.range.from();
-            if named.versions.iter().any(is_same_from) {
-                return Err(wrong("from", "is that of another line of the same name".to_owned()));
-            }
-            named.versions.push(line);
+            self.add_line(written).map_err(within(format!("lines[{index}]")))?;
         }
-
         self.lines.iter_mut().for_each(NamedLine::end_versions);
+        Ok(())
+    }
+
+    fn add_line(&mut self, written: &WrittenLine) -> Result<(), MemberError> {
+        let (line, per) = (self.line(written)?, written.per);
+        let name = written.name.as_str();
+        let is_percentage = |named: &&NamedLine| named.per == Per::Percent;
+        let percentages = self.lines.iter().filter(is_percentage).count();
+        let Some(named) = self.lines.iter_mut().find(|named| named.name == name) else {
+            if per == Per::Percent && percentages == MAX_PERCENTAGES {
+                let why = format!("is of more than {MAX_PERCENTAGES} percentages");
+                return Err(MemberError::of("per", why));
+            }
+            self.lines.push(NamedLine { name: name.to_owned(), per, versions: vec![line] });
+            return Ok(());
+        };
+
+        if named.per != per {
+            return Err(MemberError::of("per", "differs from another line of the same name"));
+        }
+        if named.versions.iter().any(|other| other.range.from() == line.range.from()) {
+            return Err(MemberError::of("from", "is that of another line of the same name"));
+        }
+        named.versions.push(line);
         Ok(())
     }
 
@@ -197,11 +189,12 @@ impl Tariff {
         }
 
         match (&written.zones[..], &written.tiers[..], &written.series) {
-            ([], [], None) => match price {
-                Some(price) => Ok(Pricing::Flat(price)),
-                None => only("price", "is missing, or zones, tiers or a series"),
-            },
-            (zones, [], None) if of_energy => self.zones(zones, price),
+            (zones, [], None) if zones.is_empty() || of_energy => {
+                let why =
+                    "is missing, or tiers or a series; with zones it holds where none matches";
+                let price = price.ok_or_else(|| MemberError::of("price", why))?;
+                Ok(Pricing::Zones { price, zones: self.zones(zones)? })
+            }
             ([], tiers, None) if written.per == Per::Used && price.is_none() => self::tiers(tiers),
             ([], [], Some(series)) if of_energy => Ok(Pricing::Series(PriceSeries {
                 source: PriceSource {
@@ -220,37 +213,27 @@ impl Tariff {
         }
     }
 
-    fn zones(&self, written: &[WrittenZone], price: Option<Exact>) -> Result<Pricing, MemberError> {
-        let price = price.ok_or_else(|| {
-            MemberError::of("price", "is missing; it holds where no zone matches")
-        })?;
+    fn zones(&self, written: &[WrittenZone]) -> Result<Vec<PriceZone>, MemberError> {
         if written.len() > MAX_ZONES {
             return Err(MemberError::of("zones", format!("are more than {MAX_ZONES}")));
         }
-
-        let mut zones = Vec::new();
-        for (index, zone) in written.iter().enumerate() {
-            let wrong = |member: &str, why: String| {
-                MemberError::of(&format!("zones[{index}].{member}"), why)
-            };
-            let months = zone.months.as_deref().map(Months::parse).transpose();
-            let days = zone.days.as_deref().map(|text| Days::parse(text, &self.day_lists));
-            let hours = zone.hours.as_deref().map(Hours::parse).transpose();
-            zones.push(PriceZone {
-                name: zone.name.as_str().to_owned(),
-                price: Exact::from(&zone.price),
-                months: months.map_err(|why| wrong("months", why))?.unwrap_or(Months::ALL),
-                days: days.transpose().map_err(|why| wrong("days", why))?.unwrap_or(Days::ALL),
-                hours: hours.map_err(|why| wrong("hours", why))?.unwrap_or(Hours::ALL),
-            });
-        }
-        Ok(Pricing::Zones { price, zones })
+        let zones = written.iter().map(|zone| PriceZone::of(zone, &self.day_lists));
+        let zones = zones.enumerate();
+        zones.map(|(index, zone)| zone.map_err(within(format!("zones[{index}]")))).collect()
     }
 
-    /// What zones see of a time.
-    pub(crate) fn moment(&self, at: Timestamp) -> LocalMoment {
+    /// The zone that holds at a time: the last that matches.
+    pub(crate) fn zone_at<'a>(
+        &self,
+        zones: &'a [PriceZone],
+        at: Timestamp,
+    ) -> Option<&'a PriceZone> {
+        if zones.is_empty() {
+            return None;
+        }
         let clock = self.zone.clock(at);
-        LocalMoment::of(clock, clock - self.day_begins)
+        let moment = LocalMoment::of(clock, clock - self.day_begins);
+        zones.iter().rev().find(|zone| zone.matches(&moment, &self.day_lists))
     }
 
     /// The lines that hold anywhere in a range.
@@ -262,10 +245,10 @@ impl Tariff {
     /// Whether a bill of the range needs quarters of an hour; else local days of the home do.
     pub fn needs_quarters(&self, range: TimeRange, home: Zone) -> bool {
         let is_finer = |line: &TariffLine| match &line.pricing {
-            Pricing::Flat(_) | Pricing::Tiers(_) => false,
+            Pricing::Tiers(_) => false,
             Pricing::Zones { zones, .. } => {
-                let has_hours = zones.iter().any(|zone| zone.hours != Hours::ALL);
-                has_hours || self.day_begins != TimeDelta::zero()
+                let has_hours = zones.iter().any(|zone| zone.hours != TimeSet::ALL);
+                has_hours || (!zones.is_empty() && self.day_begins != TimeDelta::zero())
             }
             Pricing::Series(_) => true,
         };
@@ -294,7 +277,7 @@ impl Tariff {
     ) -> Vec<(&str, TimeRange)> {
         let Pricing::Zones { zones, .. } = &line.pricing else { return Vec::new() };
         let used: BTreeSet<usize> =
-            zones.iter().flat_map(|zone| zone.days.lists.iter().copied()).collect();
+            zones.iter().flat_map(|zone| zone.lists.iter().copied()).collect();
 
         let mut found = Vec::new();
         for list in used.into_iter().map(|list| &self.day_lists[list]) {
@@ -313,7 +296,7 @@ impl Tariff {
     /// of each quarter of an hour of a series' slot.
     pub fn work(&self, steps: usize) -> usize {
         let of_version = |line: &TariffLine| match &line.pricing {
-            Pricing::Flat(_) | Pricing::Zones { .. } => 1,
+            Pricing::Zones { .. } => 1,
             Pricing::Tiers(tiers) => tiers.len(),
             Pricing::Series(_) => 4,
         };
@@ -341,25 +324,33 @@ fn check_meters(meters: &[TariffMeter]) -> Result<(), MemberError> {
         return Err(MemberError::of("meters", format!("are more than {MAX_METERS}")));
     }
     for (index, meter) in meters.iter().enumerate() {
-        let wrong = |member: &str, why: &str| {
-            Err(MemberError::of(&format!("meters[{index}].{member}"), why))
-        };
-        // A device without a metric counts with all that it measures.
-        let is_same = |other: &TariffMeter| {
-            let has_whole = other.metric.is_none() || meter.metric.is_none();
-            other.device == meter.device && (other.metric == meter.metric || has_whole)
-        };
-        if meters[..index].iter().any(is_same) {
-            return wrong("device", "is in the list already");
-        }
-        if meter.factor.as_ref().is_some_and(|factor| !Exact::from(factor).is_positive()) {
-            return wrong("factor", "is not above zero");
-        }
-        if meter.metric.is_none() && meter.sold {
-            return wrong("sold", "is for a meter with metric; without it, both directions count");
-        }
+        check_meter(meter, &meters[..index]).map_err(within(format!("meters[{index}]")))?;
     }
     Ok(())
+}
+
+fn check_meter(meter: &TariffMeter, earlier: &[TariffMeter]) -> Result<(), MemberError> {
+    // A device without a metric counts with all that it measures.
+    let is_same = |other: &TariffMeter| {
+        let has_whole = other.metric.is_none() || meter.metric.is_none();
+        other.device == meter.device && (other.metric == meter.metric || has_whole)
+    };
+    if earlier.iter().any(is_same) {
+        return Err(MemberError::of("device", "is in the list already"));
+    }
+    if meter.factor.as_ref().is_some_and(|factor| !Exact::from(factor).is_positive()) {
+        return Err(MemberError::of("factor", "is not above zero"));
+    }
+    if meter.metric.is_none() && meter.sold {
+        let why = "is for a meter with metric; without it, both directions count";
+        return Err(MemberError::of("sold", why));
+    }
+    Ok(())
+}
+
+/// Names the member in which the member at fault is.
+fn within(outer: String) -> impl Fn(MemberError) -> MemberError {
+    move |MemberError { field, why }| MemberError::of(&format!("{outer}.{field}"), why)
 }
 
 fn day_lists(written: &WrittenTariff) -> Result<Vec<DayList>, MemberError> {

@@ -1,3 +1,4 @@
 //! Bills of published sheets, and what holds of every bill.
 
+mod rules;
 mod sheets;

@@ -1,10 +1,14 @@
 //! When a price of a zone holds: months, days and hours of the local clock. Knows no time zone.
 
 use chrono::{Datelike, NaiveDateTime, Timelike};
-use domain::{Exact, LocalDate};
+use domain::{Exact, LocalDate, MemberError};
+
+use crate::written::WrittenZone;
 
 /// The minutes of a quarter of an hour.
 const QUARTER: u32 = 15;
+/// The quarters of an hour of a day.
+pub(crate) const QUARTERS: u32 = 96;
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
@@ -13,22 +17,52 @@ pub(crate) const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat"
 
 /// A price at some times.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PriceZone {
+pub(crate) struct PriceZone {
     pub(crate) name: String,
     pub(crate) price: Exact,
-    pub(crate) months: Months,
-    pub(crate) days: Days,
-    pub(crate) hours: Hours,
+    months: TimeSet,
+    weekdays: TimeSet,
+    /// The indexes of lists, whose dates match as the weekdays do.
+    pub(crate) lists: Vec<usize>,
+    pub(crate) hours: TimeSet,
 }
 
 impl PriceZone {
+    /// Reads when the price holds: months such as `oct-mar`, weekdays or names of lists such as `sat,sun,holiday`, hours
+    /// such as `10:00-14:00,18:00-22:00`.
+    pub(crate) fn of(written: &WrittenZone, day_lists: &[DayList]) -> Result<Self, MemberError> {
+        let WrittenZone { name, price, months, days, hours } = written;
+        let months =
+            TimeSet::read("months", months.as_deref(), "months such as oct-mar", |part| {
+                words_between(part, &MONTHS)
+            })?;
+        let hours = TimeSet::read(
+            "hours",
+            hours.as_deref(),
+            "local hours in quarters such as 22:00-06:00",
+            hours_of,
+        )?;
+
+        let mut lists = Vec::new();
+        let expected = "weekdays such as mon-fri, or a name of the member days of the tariff";
+        let weekdays = TimeSet::read("days", days.as_deref(), expected, |part| {
+            let Some(list) = day_lists.iter().position(|list| list.name == part) else {
+                return words_between(part, &WEEKDAYS);
+            };
+            lists.push(list);
+            Some(TimeSet::NONE)
+        })?;
+
+        let (name, price) = (name.as_str().to_owned(), Exact::from(price));
+        Ok(Self { name, price, months, weekdays, lists, hours })
+    }
+
     /// Whether the price holds at a moment.
-    pub(crate) fn matches(&self, moment: &LocalMoment, lists: &[DayList]) -> bool {
-        let Months(months) = self.months;
-        let Hours(hours) = self.hours;
-        months >> moment.month & 1 == 1
-            && hours >> moment.quarter & 1 == 1
-            && self.days.contain(moment, lists)
+    pub(crate) fn matches(&self, moment: &LocalMoment, day_lists: &[DayList]) -> bool {
+        let has_date = |list: &usize| day_lists[*list].dates.binary_search(&moment.date).is_ok();
+        self.months.has(moment.month)
+            && self.hours.has(moment.quarter)
+            && (self.weekdays.has(moment.weekday) || self.lists.iter().any(has_date))
     }
 }
 
@@ -62,93 +96,58 @@ pub(crate) struct DayList {
     pub(crate) dates: Vec<LocalDate>,
 }
 
-/// Months as bits, January first.
+/// Months, weekdays, or quarters of an hour of the local clock, as bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Months(u32);
+pub(crate) struct TimeSet(u128);
 
-impl Months {
-    pub(crate) const ALL: Self = Self((1 << 12) - 1);
+impl TimeSet {
+    pub(crate) const ALL: Self = Self(u128::MAX);
+    const NONE: Self = Self(0);
 
-    /// Reads months such as `oct-mar` or `jan,jul-aug`.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let mut bits = 0;
-        for part in text.split(',') {
-            bits |= span_of(part.trim(), &MONTHS).ok_or_else(|| {
-                format!("has {:?}; expected months such as oct-mar", domain::excerpt(part))
-            })?;
-        }
-        Ok(Self(bits))
-    }
-}
-
-/// Days: weekdays as bits, Monday first, and indexes of lists.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Days {
-    weekdays: u32,
-    pub(crate) lists: Vec<usize>,
-}
-
-impl Days {
-    pub(crate) const ALL: Self = Self { weekdays: (1 << 7) - 1, lists: Vec::new() };
-
-    /// Reads days such as `mon-fri` or `sat,sun,holiday`.
-    pub(crate) fn parse(text: &str, lists: &[DayList]) -> Result<Self, String> {
-        let mut days = Self { weekdays: 0, lists: Vec::new() };
+    /// Reads the parts of a member between its commas; without the member, all times.
+    fn read(
+        member: &str,
+        text: Option<&str>,
+        expected: &str,
+        mut part_of: impl FnMut(&str) -> Option<Self>,
+    ) -> Result<Self, MemberError> {
+        let Some(text) = text else { return Ok(Self::ALL) };
+        let mut all = Self::NONE;
         for part in text.split(',').map(str::trim) {
-            let list = lists.iter().position(|list| list.name == part);
-            match (span_of(part, &WEEKDAYS), list) {
-                (Some(bits), _) => days.weekdays |= bits,
-                (None, Some(list)) => days.lists.push(list),
-                (None, None) => {
-                    let part = domain::excerpt(part);
-                    return Err(format!(
-                        "has {part:?}; expected weekdays such as mon-fri, or a name of the member days of the tariff"
-                    ));
-                }
-            }
+            let Some(found) = part_of(part) else {
+                let part = domain::excerpt(part);
+                return Err(MemberError::of(member, format!("has {part:?}; expected {expected}")));
+            };
+            all.0 |= found.0;
         }
-        Ok(days)
+        Ok(all)
     }
 
-    fn contain(&self, moment: &LocalMoment, lists: &[DayList]) -> bool {
-        let mut dates = self.lists.iter().map(|list| &lists[*list].dates);
-        self.weekdays >> moment.weekday & 1 == 1
-            || dates.any(|dates| dates.binary_search(&moment.date).is_ok())
+    /// Some of the `count` times that follow each other; behind the last comes the first.
+    fn following(from: u32, length: u32, count: u32) -> Self {
+        Self((0..length).fold(0, |bits, step| bits | 1 << ((from + step) % count)))
+    }
+
+    const fn has(self, place: u32) -> bool {
+        self.0 >> place & 1 == 1
     }
 }
 
-/// Hours as bits, one for each quarter of an hour of the local clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Hours(u128);
+/// The local hours between two times such as `22:00-06:00`.
+fn hours_of(text: &str) -> Option<TimeSet> {
+    let (from, to) = text.split_once('-')?;
+    let (from, to) = (quarter_of(from)?, quarter_of(to)?);
+    let length = if from < to { to - from } else { to + QUARTERS - from };
+    (from != to).then(|| TimeSet::following(from, length, QUARTERS))
+}
 
-impl Hours {
-    /// The quarters of an hour of a day.
-    const COUNT: u32 = 96;
-    pub(crate) const ALL: Self = Self((1 << Self::COUNT) - 1);
-
-    /// Reads hours such as `22:00-06:00` or `10:00-14:00,18:00-22:00`.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let mut bits = 0;
-        for part in text.split(',') {
-            bits |= Self::span(part.trim()).ok_or_else(|| {
-                let part = domain::excerpt(part);
-                format!("has {part:?}; expected local hours in quarters such as 22:00-06:00")
-            })?;
-        }
-        Ok(Self(bits))
-    }
-
-    fn span(text: &str) -> Option<u128> {
-        let (from, to) = text.split_once('-')?;
-        let (from, to) = (quarter_of(from)?, quarter_of(to)?);
-        let bits =
-            |from: u32, to: u32| (from..to).fold(0, |bits, quarter| bits | 1_u128 << quarter);
-        match from.cmp(&to) {
-            std::cmp::Ordering::Less => Some(bits(from, to)),
-            std::cmp::Ordering::Equal => None,
-            std::cmp::Ordering::Greater => Some(bits(from, Self::COUNT) | bits(0, to)),
-        }
-    }
+/// One word, or all words from one to another such as `oct-mar`.
+fn words_between(text: &str, words: &[&str]) -> Option<TimeSet> {
+    let place = |word: &str| words.iter().position(|known| *known == word.trim());
+    let (from, to) = text.split_once('-').unwrap_or((text, text));
+    let (from, to) = (u32::try_from(place(from)?).ok()?, u32::try_from(place(to)?).ok()?);
+    let count = u32::try_from(words.len()).ok()?;
+    Some(TimeSet::following(from, (to + count - from) % count + 1, count))
 }
 
 /// The quarter of an hour that begins at a time such as `22:15`; 96 for `24:00`.
@@ -159,16 +158,5 @@ pub(crate) fn quarter_of(text: &str) -> Option<u32> {
     let is_written = has_two_digits(hour) && has_two_digits(minute);
     let (hour, minute): (u32, u32) = (hour.parse().ok()?, minute.parse().ok()?);
     let quarter = (hour * 60 + minute) / QUARTER;
-    (is_written && minute < 60 && minute % QUARTER == 0 && quarter <= Hours::COUNT)
-        .then_some(quarter)
-}
-
-/// One word, or all words from one to another, as bits. A span may pass the end.
-fn span_of(text: &str, words: &[&str]) -> Option<u32> {
-    let place = |word: &str| words.iter().position(|known| *known == word.trim());
-    let (from, to) = text.split_once('-').unwrap_or((text, text));
-    let (from, to) = (place(from)?, place(to)?);
-    let length = (to + words.len() - from) % words.len();
-    let places = (0..=length).map(|step| (from + step) % words.len());
-    Some(places.fold(0, |bits, place| bits | 1 << place))
+    (is_written && minute < 60 && minute % QUARTER == 0 && quarter <= QUARTERS).then_some(quarter)
 }

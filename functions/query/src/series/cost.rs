@@ -9,13 +9,16 @@ mod share;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{Problem, ProblemKind, Response};
-use domain::{CalendarUnit, Device, DeviceId, TariffId, TimeRange, Timestamp, Zone};
+use domain::{
+    CalendarUnit, Device, DeviceId, MetricName, MetricRule, TariffId, TimeRange, Timestamp, Zone,
+};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use series::{Grid, Level, ReadAllowance};
+use series::{DeviceQuestion, DeviceValues, Grid, Level, PlannedRead, ReadAllowance};
 use table::Session;
 use tariffs::{Bill, BillInput, EnergyStep, Missing, MissingKind, Prices, Tariff, TariffMeter};
 
+use super::question::groups::read_rows;
 use super::question::plan::{RowPlan, hull};
 use super::question::request::{QueryScope, SeriesRequest};
 use crate::failure::problem;
@@ -23,10 +26,7 @@ use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::tariffs::KnownTariff;
 use answer::{CostAnswer, DeviceShare, ShownBill};
-use energy::{MeteredSteps, StepPlan};
 use meter::BilledMeter;
-
-pub(crate) use share::device_cost;
 
 /// The largest number of tariffs of a request that names them.
 const MAX_COMPARED: usize = 5;
@@ -93,6 +93,24 @@ pub(crate) async fn cost(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
+    bills(None, handlers, call).await
+}
+
+/// `GET /devices/{id}/cost`: what the energy of the device cost, as if all of it had been bought.
+pub(crate) async fn device_cost(
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Response, Problem> {
+    let device = handlers.device(call).await?;
+    bills(Some(&device), handlers, call).await
+}
+
+/// The bills of tariffs, or one device's shares of the bills.
+async fn bills(
+    of_share: Option<&Device>,
+    handlers: &Handlers<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Response, Problem> {
     let mut request = CostRequest::parse(call)?;
     let home = handlers.known_state.horizon(call.session).await?.zone();
     let mut tariffs = request.named(home, call).await?;
@@ -100,36 +118,25 @@ pub(crate) async fn cost(
     if !is_compared {
         tariffs = KnownTariff::all(home, call).await?;
         tariffs.retain(|known| !known.tariff.meters.is_empty());
+        if let Some(device) = of_share {
+            share::retain_tariffs_of(device, &mut tariffs, handlers, call).await?;
+        }
     }
 
     request.series.prefer_zone(zone_of(&tariffs));
     let plan = RowPlan::of(&request.series, QueryScope::All, &handlers.known_state, call).await?;
     let groups = BillGroup::of(&tariffs, is_compared);
     let devices = devices_of(&groups, handlers, call).await?;
-    let mut shared = Vec::new();
-    if request.has_shares {
-        shared = share::devices(&tariffs, handlers, call).await?;
+    let mut beside = Vec::new();
+    if request.has_shares && of_share.is_none() {
+        beside = share::devices(&tariffs, handlers, call).await?;
     }
 
     let allowance = ReadAllowance::of_rows(&handlers.densities);
     let mut biller = Biller::new(&request, &plan, &devices, allowance, call.session);
     let mut bills = Vec::new();
     for group in &groups {
-        let reads = biller.read(group, true).await?;
-        let mut of_group = Vec::new();
-        for known in &group.tariffs {
-            of_group.push(biller.shown(known, &reads, &reads.metered, false)?);
-        }
-
-        // Device by device: the steps of all devices at once would take too much memory.
-        for device in &shared {
-            let Some(steps) = biller.steps_of_share(device, &reads).await? else { continue };
-            for shown in &mut of_group {
-                let share = biller.bill(&shown.known.tariff, &reads, &steps, true)?;
-                shown.shares.push(DeviceShare::of(device, &share));
-            }
-        }
-        bills.append(&mut of_group);
+        bills.append(&mut biller.bills(group, of_share, &beside).await?);
     }
     CostAnswer { request: &request, plan: &plan, bills }.respond(biller.reach, call)
 }
@@ -178,6 +185,12 @@ async fn devices_of(
     handlers.devices_by_id(named, call).await
 }
 
+/// The steps of a bill: their times, and the coarsest items from which they are read.
+struct StepPlan {
+    grid: Grid,
+    level: Level,
+}
+
 /// What the bills of a group are made of.
 struct GroupReads {
     steps: StepPlan,
@@ -196,7 +209,7 @@ struct Biller<'r, S> {
     devices: &'r BTreeMap<DeviceId, Device>,
     allowance: ReadAllowance<'r>,
     session: Session<'r, S>,
-    /// The steps of all bills so far.
+    /// The work of all bills so far.
     work: usize,
     /// The range, widened to all time in which rollups were searched.
     reach: TimeRange,
@@ -213,11 +226,40 @@ impl<'r, S: Store> Biller<'r, S> {
         Self { request, plan, devices, allowance, session, work: 0, reach: plan.grid.range() }
     }
 
-    /// Reads what the bills of a group need. The bill of a share needs the meters only for tiers.
+    /// The bills of a group, or one device's shares of the bills. Beside bills stand the shares of further devices.
+    async fn bills<'a>(
+        &mut self,
+        group: &BillGroup<'a>,
+        of_share: Option<&Device>,
+        beside: &[Device],
+    ) -> Result<Vec<ShownBill<'a>>, Problem> {
+        let reads = self.read(group, of_share.is_none(), 1 + beside.len()).await?;
+        let mut steps = None;
+        if let Some(device) = of_share {
+            let own = self.steps_of_share(device, &reads).await?;
+            steps = Some(own.ok_or_else(|| share::measures_no_energy(device))?);
+        }
+        let (steps, is_share) = (steps.as_ref().unwrap_or(&reads.metered), of_share.is_some());
+        let shown = |known: &&'a KnownTariff| self.shown(known, &reads, steps, is_share);
+        let mut bills: Vec<ShownBill<'a>> = group.tariffs.iter().map(shown).collect();
+
+        // Device by device: the steps of all devices at once would take too much memory.
+        for device in beside {
+            let Some(steps) = self.steps_of_share(device, &reads).await? else { continue };
+            for (shown, tariff) in bills.iter_mut().zip(group.tariffs()) {
+                let share = Bill::of(self.input(tariff, &reads, &steps, true));
+                shown.devices.push(DeviceShare::of(device, share));
+            }
+        }
+        Ok(bills)
+    }
+
+    /// Reads what so many bills of each tariff of a group need. The bill of a share needs the meters only for tiers.
     async fn read(
         &mut self,
         group: &BillGroup<'_>,
         needs_meters: bool,
+        bills: usize,
     ) -> Result<GroupReads, Problem> {
         let range = self.plan.grid.range();
         if self.request.has_lines && self.plan.grid.rows().len() > MAX_ROWS_OF_LINES {
@@ -227,7 +269,7 @@ impl<'r, S: Store> Biller<'r, S> {
         }
         let steps = self.steps(group)?;
         let count = steps.grid.rows().len();
-        self.ensure_work(group.tariffs().map(|tariff| tariff.work(count)).sum())?;
+        self.add_work(group.tariffs().map(|tariff| bills * tariff.work(count)).sum())?;
 
         let (mut meters, mut missing) = (Vec::new(), Vec::new());
         let found = BilledMeter::all(group.meters, self.devices);
@@ -241,20 +283,38 @@ impl<'r, S: Store> Biller<'r, S> {
             }
         }
 
-        let mut metered = MeteredSteps::empty(&steps);
-        if needs_meters || group.tariffs().any(|tariff| tariff.has_tiers(range)) {
-            let read =
-                MeteredSteps::read(&meters, &steps, self.plan, &mut self.allowance, self.session);
-            metered = read.await.map_err(problem)?;
-        }
-        self.reach = hull(self.reach, metered.reach);
-
-        let tariffs: Vec<&Tariff> = group.tariffs().collect();
-        let prices =
-            prices::read(&tariffs, self.devices, self.plan, &mut self.allowance, self.session);
-        let prices = prices.await.map_err(problem)?;
         let unit = meters.first().map_or("kWh", BilledMeter::unit).to_owned();
-        Ok(GroupReads { steps, metered: metered.steps, prices, missing, unit })
+        if !needs_meters && !group.tariffs().any(|tariff| tariff.has_tiers(range)) {
+            meters.clear();
+        }
+        let metered = self.metered(&meters, &steps).await?;
+        let prices = self.prices(&group.tariffs().collect::<Vec<_>>()).await?;
+        Ok(GroupReads { steps, metered, prices, missing, unit })
+    }
+
+    /// Reads metrics of devices in rows, within the allowance of the answer.
+    async fn read_rows<'a>(
+        &mut self,
+        wanted: &[(&'a Device, &[MetricName])],
+        steps: &'a StepPlan,
+    ) -> Result<Vec<DeviceValues<'a>>, Problem>
+    where
+        'r: 'a,
+    {
+        let RowPlan { horizon, now, .. } = self.plan;
+        let question = |device| DeviceQuestion::of(device, &steps.grid, horizon, steps.level, *now);
+        let planned: Vec<_> =
+            wanted.iter().map(|(device, names)| PlannedRead::of(question(device), names)).collect();
+        Box::pin(self.allowance.charge(self.session, &planned)).await.map_err(problem)?;
+
+        let needs_neighbours = |rule: &MetricRule| *rule != MetricRule::Gauge;
+        let reads = wanted.iter().map(|(device, names)| (question(device), *names));
+        let read = Box::pin(read_rows(self.session, reads, needs_neighbours)).await;
+        let read = read.map_err(problem)?;
+        for values in &read {
+            self.reach = hull(self.reach, values.reach);
+        }
+        Ok(read)
     }
 
     /// The steps of a group: local days of the home, or quarters of an hour, cut at the rows. Tiers begin with the month.
@@ -301,11 +361,7 @@ impl<'r, S: Store> Biller<'r, S> {
         reads: &GroupReads,
     ) -> Result<Option<Vec<EnergyStep>>, Problem> {
         let Some(own) = BilledMeter::of_device(device) else { return Ok(None) };
-        let own = [own];
-        let read =
-            MeteredSteps::read(&own, &reads.steps, self.plan, &mut self.allowance, self.session);
-        let MeteredSteps { mut steps, reach } = read.await.map_err(problem)?;
-        self.reach = hull(self.reach, reach);
+        let mut steps = self.metered(&[own], &reads.steps).await?;
         for (step, of_meters) in steps.iter_mut().zip(&reads.metered) {
             step.sold = None;
             step.metered.clone_from(&of_meters.used);
@@ -314,8 +370,9 @@ impl<'r, S: Store> Biller<'r, S> {
     }
 
     /// Refuses more work than one answer may take.
-    fn ensure_work(&self, more: usize) -> Result<(), Problem> {
-        if self.work + more <= MAX_WORK {
+    fn add_work(&mut self, more: usize) -> Result<(), Problem> {
+        self.work += more;
+        if self.work <= MAX_WORK {
             return Ok(());
         }
         let detail = "The bill takes too many steps: quarters of an hour times the lines of the tariffs. Narrow from and \
@@ -323,43 +380,26 @@ impl<'r, S: Store> Biller<'r, S> {
         Err(Problem::new(ProblemKind::Unanswerable, detail))
     }
 
-    /// Makes a bill.
-    fn bill(
-        &mut self,
-        tariff: &Tariff,
-        reads: &GroupReads,
-        steps: &[EnergyStep],
-        is_share: bool,
-    ) -> Result<Bill, Problem> {
-        let work = tariff.work(steps.len());
-        self.ensure_work(work)?;
-        self.work += work;
-
-        Ok(Bill::of(self.input(tariff, reads, steps, is_share)))
-    }
-
     /// Makes a bill, and with `lines=1` also that of each row.
     fn shown<'a>(
-        &mut self,
+        &self,
         known: &'a KnownTariff,
         reads: &GroupReads,
         steps: &[EnergyStep],
         is_share: bool,
-    ) -> Result<ShownBill<'a>, Problem> {
+    ) -> ShownBill<'a> {
         let tariff = &known.tariff;
-        let bill = self.bill(tariff, reads, steps, is_share)?;
         let input = self.input(tariff, reads, steps, is_share);
-
-        let mut by_row = Vec::new();
-        for row in input.rows.iter().filter(|_| self.request.has_lines) {
+        let of_row = |row: &TimeRange| {
             let month = CalendarUnit::Month.bucket_of(row.from(), tariff.zone);
             let first = steps.partition_point(|step| step.range.from() < month.from());
             let end = steps.partition_point(|step| step.range.from() < row.to());
-            let (rows, steps) = (std::slice::from_ref(row), &steps[first..end]);
-            by_row.push(Bill::of(BillInput { rows, steps, ..input }));
-        }
-        let (unit, shares) = (reads.unit.clone(), Vec::new());
-        Ok(ShownBill { known, unit, bill, by_row, is_share, shares })
+            let rows = std::slice::from_ref(row);
+            Bill::of(BillInput { rows, steps: &steps[first..end], ..input })
+        };
+        let rows = input.rows.iter().filter(|_| self.request.has_lines);
+        let by_row = rows.map(of_row).collect();
+        ShownBill::of(known, &reads.unit, Bill::of(input), by_row, is_share)
     }
 
     fn input<'i>(

@@ -1,7 +1,7 @@
 //! Bills as the API shows them. Makes none.
 
 use api::{Problem, Response};
-use domain::{Amount, Device, DeviceId, Exact, Label, TariffId, TimeRange, Timestamp};
+use domain::{Device, DeviceId, Label, TariffId, TimeRange, Timestamp};
 use runtime::http::Call;
 use serde::Serialize;
 use tariffs::{Bill, BillLine, BillRow, Missing};
@@ -14,19 +14,6 @@ use crate::tariffs::KnownTariff;
 
 /// The largest number of shown entries of `incomplete`, unless more lines lack something.
 const MAX_INCOMPLETE: usize = 50;
-
-/// A bill, and whose it is.
-pub(super) struct ShownBill<'a> {
-    pub(super) known: &'a KnownTariff,
-    /// The unit of what is used.
-    pub(super) unit: String,
-    pub(super) bill: Bill,
-    /// With `lines=1`, the bill of each row.
-    pub(super) by_row: Vec<Bill>,
-    pub(super) is_share: bool,
-    /// With `devices=1`, the shares of devices.
-    pub(super) shares: Vec<DeviceShare>,
-}
 
 /// The answer to a request for a cost.
 pub(super) struct CostAnswer<'a> {
@@ -48,9 +35,6 @@ pub(crate) struct CostRow<'a> {
     line: Option<&'a BillLine>,
     #[serde(flatten)]
     sums: Option<&'a BillRow>,
-    /// The money for one unit that was used, if nothing is missing
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mean: Option<Exact>,
     /// Whether an entry of incomplete concerns the row
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     incomplete: bool,
@@ -59,28 +43,25 @@ pub(crate) struct CostRow<'a> {
 /// The bill of a tariff.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Bill"))]
-struct BillShown<'a> {
+pub(super) struct ShownBill<'a> {
     tariff: &'a TariffId,
     name: &'a Label,
     currency: &'a str,
     /// The unit of what is used
-    unit: &'a str,
+    unit: String,
     version: u64,
     edited: Timestamp,
     #[serde(flatten)]
-    total: &'a BillRow,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mean: Option<Exact>,
-    /// The money that is due, rounded once a month; only of whole calendar months that are over
-    #[serde(skip_serializing_if = "Option::is_none")]
-    due: Option<&'a str>,
+    bill: Bill,
+    /// With `lines=1`, the bill of each row.
+    #[serde(skip)]
+    by_row: Vec<Bill>,
     /// Whether this is what a device's energy would have cost if all of it had been bought
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     as_if_bought: bool,
-    lines: &'a [BillLine],
     /// With devices=1: what the energy of each device would have cost if all of it had been bought
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    devices: &'a [DeviceShare],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) devices: Vec<DeviceShare>,
 }
 
 /// A device's share of a bill.
@@ -88,21 +69,16 @@ struct BillShown<'a> {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct DeviceShare {
     device_id: DeviceId,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    used: Option<Exact>,
-    amount: Exact,
+    #[serde(flatten)]
+    total: BillRow,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     incomplete: bool,
 }
 
 impl DeviceShare {
-    pub(super) fn of(device: &Device, bill: &Bill) -> Self {
-        Self {
-            device_id: device.id().clone(),
-            used: bill.total.used.as_ref().map(Amount::shown),
-            amount: bill.total.amount.shown(),
-            incomplete: bill.total.is_incomplete,
-        }
+    pub(super) fn of(device: &Device, share: Bill) -> Self {
+        let incomplete = share.total.is_incomplete;
+        Self { device_id: device.id().clone(), total: share.total, incomplete }
     }
 }
 
@@ -121,7 +97,7 @@ struct MissingShown<'a> {
 pub(crate) struct CostSummary<'a> {
     #[serde(flatten)]
     span: RowSpan,
-    bills: Vec<BillShown<'a>>,
+    bills: &'a [ShownBill<'a>],
     /// What the bills lack: at most 50 entries, and at least one of each kind of each line
     incomplete: Vec<MissingShown<'a>>,
     /// The number of all that the bills lack
@@ -137,7 +113,7 @@ impl CostAnswer<'_> {
     ) -> Result<Response, Problem> {
         let about = CostSummary {
             span: self.plan.row_span(reach, None),
-            bills: self.bills.iter().map(ShownBill::shown).collect(),
+            bills: &self.bills,
             incomplete: self.incomplete(),
             incomplete_count: self.bills.iter().map(|shown| shown.bill.missing.len()).sum(),
         };
@@ -160,24 +136,23 @@ impl CostAnswer<'_> {
     fn rows(&self) -> Vec<CostRow<'_>> {
         let mut data = Vec::new();
         for (place, range) in self.plan.grid.rows().iter().enumerate() {
-            for ShownBill { known, bill, by_row, .. } in &self.bills {
+            for ShownBill { tariff, bill, by_row, .. } in &self.bills {
                 let sums = &bill.rows[place];
                 let row = CostRow {
                     timestamp: range.from(),
-                    tariff: &known.stored.id,
+                    tariff,
                     partial: range.to() > self.plan.now,
                     line: None,
                     sums: None,
-                    mean: None,
                     incomplete: sums.is_incomplete,
                 };
-                if let Some(bill) = by_row.get(place) {
-                    let of_line = |line| CostRow { line: Some(line), ..row.clone() };
-                    data.extend(bill.lines.iter().map(of_line));
-                    continue;
+                match by_row.get(place) {
+                    Some(Bill { lines, .. }) => {
+                        let of_line = |line| CostRow { line: Some(line), ..row.clone() };
+                        data.extend(lines.iter().map(of_line));
+                    }
+                    None => data.push(CostRow { sums: Some(sums), ..row }),
                 }
-
-                data.push(CostRow { sums: Some(sums), mean: mean(sums), ..row });
             }
         }
         data
@@ -193,34 +168,30 @@ impl CostAnswer<'_> {
     }
 }
 
-/// The money for one unit that was used, if nothing is missing.
-fn mean(row: &BillRow) -> Option<Exact> {
-    let used = row.used.as_ref()?.shown();
-    let is_meant = used.is_positive() && !row.is_incomplete;
-    row.amount.shown().rounded_quotient(&used).filter(|_| is_meant)
-}
-
-impl ShownBill<'_> {
-    fn missing(&self) -> impl Iterator<Item = MissingShown<'_>> {
-        let tariff = &self.known.stored.id;
-        self.bill.missing.iter().map(move |missing| MissingShown { tariff, missing })
+impl<'a> ShownBill<'a> {
+    pub(super) fn of(
+        known: &'a KnownTariff,
+        unit: &str,
+        bill: Bill,
+        by_row: Vec<Bill>,
+        as_if_bought: bool,
+    ) -> Self {
+        Self {
+            tariff: &known.stored.id,
+            name: &known.written.name,
+            currency: &known.written.currency,
+            unit: unit.to_owned(),
+            version: known.stored.version,
+            edited: known.stored.edited,
+            bill,
+            by_row,
+            as_if_bought,
+            devices: Vec::new(),
+        }
     }
 
-    fn shown(&self) -> BillShown<'_> {
-        let Bill { total, lines, due, .. } = &self.bill;
-        BillShown {
-            tariff: &self.known.stored.id,
-            name: &self.known.written.name,
-            currency: &self.known.written.currency,
-            unit: &self.unit,
-            version: self.known.stored.version,
-            edited: self.known.stored.edited,
-            total,
-            mean: mean(total),
-            due: due.as_deref(),
-            as_if_bought: self.is_share,
-            lines,
-            devices: &self.shares,
-        }
+    fn missing(&self) -> impl Iterator<Item = MissingShown<'_>> {
+        let tariff = self.tariff;
+        self.bill.missing.iter().map(move |missing| MissingShown { tariff, missing })
     }
 }

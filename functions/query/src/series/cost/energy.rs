@@ -1,115 +1,75 @@
 //! What meters used and sold in each step of a bill, and what is unknown of it. Prices nothing.
 
+use api::Problem;
 use chrono::TimeDelta;
-use domain::{Device, MetricName, MetricRule, TimeRange, Timestamp};
-use series::{
-    DeviceQuestion, DeviceValues, Grid, Level, PlannedRead, ReadAllowance, RowValues, SeriesError,
-    Store, counted,
-};
-use table::Session;
+use domain::{Device, MetricName, TimeRange, Timestamp};
+use series::{DeviceValues, RowValues, counted};
 use tariffs::{EnergyStep, SpreadOver};
 
 use super::meter::BilledMeter;
-use crate::series::question::groups::read_rows;
-use crate::series::question::plan::{RowPlan, hull};
+use super::{Biller, StepPlan};
+use crate::ports::Store;
 
 /// The shortest time without a value for which it counts as unknown what was used.
 const MIN_UNKNOWN: TimeDelta = TimeDelta::minutes(15);
 /// The longest time over which energy of hours is spread.
 const HOUR: TimeDelta = TimeDelta::hours(1);
 
-/// The steps of a bill: their times, and the coarsest items from which they are read.
-pub(super) struct StepPlan {
-    pub(super) grid: Grid,
-    pub(super) level: Level,
-}
-
-/// What meters used and sold in each step.
-pub(super) struct MeteredSteps {
-    pub(super) steps: Vec<EnergyStep>,
-    /// The range, widened to all time in which rollups were searched.
-    pub(super) reach: TimeRange,
-}
-
-impl MeteredSteps {
-    /// Steps without any energy.
-    pub(super) fn empty(plan: &StepPlan) -> Self {
-        let step = |range: &TimeRange| EnergyStep {
-            range: *range,
-            used: None,
-            sold: None,
-            metered: None,
-            is_unknown: false,
-            spread: None,
-        };
-        Self { steps: plan.grid.rows().iter().map(step).collect(), reach: plan.grid.range() }
-    }
-
-    /// Reads the steps of meters, which are added up.
-    pub(super) async fn read<S: Store>(
+impl<S: Store> Biller<'_, S> {
+    /// What meters used and sold in each step; the meters are added up.
+    pub(super) async fn metered(
+        &mut self,
         meters: &[BilledMeter<'_>],
         steps: &StepPlan,
-        plan: &RowPlan,
-        allowance: &mut ReadAllowance<'_>,
-        session: Session<'_, S>,
-    ) -> Result<Self, SeriesError> {
-        let questions: Vec<DeviceQuestion<'_>> = meters
-            .iter()
-            .map(|meter| {
-                DeviceQuestion::of(meter.device, &steps.grid, &plan.horizon, steps.level, plan.now)
-            })
-            .collect();
-        let names = || meters.iter().map(|meter| &meter.names[..]);
-        let planned = questions.iter().zip(names());
-        let planned = planned.map(|(question, names)| PlannedRead::of(*question, names));
-        let planned: Vec<_> = planned.collect();
-        Box::pin(allowance.charge(session, &planned)).await?;
+    ) -> Result<Vec<EnergyStep>, Problem> {
+        let wanted: Vec<_> = meters.iter().map(|meter| (meter.device, &meter.names[..])).collect();
+        let values = self.read_rows(&wanted, steps).await?;
 
-        let needs_neighbours = |rule: &MetricRule| *rule != MetricRule::Gauge;
-        let reads = questions.into_iter().zip(names());
-        let values = Box::pin(read_rows(session, reads, needs_neighbours)).await?;
-
-        let mut sum = Self::empty(steps);
+        let mut sum: Vec<EnergyStep> = steps.grid.rows().iter().map(empty_step).collect();
         for (meter, values) in meters.iter().zip(&values) {
-            sum.reach = hull(sum.reach, values.reach);
-            let rolled_up = plan.horizon.rolled_up(meter.device.id());
-            sum.add(meter, values, rolled_up.map(TimeRange::to));
+            let rolled_up = self.plan.horizon.rolled_up(meter.device.id());
+            add(&mut sum, meter, values, rolled_up.map(TimeRange::to));
         }
-        for step in &mut sum.steps {
+        for step in &mut sum {
             step.metered.clone_from(&step.used);
         }
         Ok(sum)
     }
+}
 
-    /// Adds what a meter measured. Until `rolled_up`, each time has a reading or the meter was silent.
-    fn add(
-        &mut self,
-        meter: &BilledMeter<'_>,
-        values: &DeviceValues<'_>,
-        rolled_up: Option<Timestamp>,
-    ) {
-        for (index, name) in meter.names.iter().enumerate() {
-            let Some(metric) = values.metrics.get(name) else { continue };
-            let is_used = index < meter.used;
-            let silences = silences(&self.steps, &metric.rows);
-            for ((step, row), silence) in self.steps.iter_mut().zip(&metric.rows).zip(silences) {
-                let mut amount = counted(meter.device, name, row);
-                if let (Some(amount), Some(factor)) = (&mut amount, &meter.factor) {
-                    *amount = amount.times(factor);
-                }
+fn empty_step(range: &TimeRange) -> EnergyStep {
+    let (range, is_unknown, spread) = (*range, false, None);
+    EnergyStep { range, used: None, sold: None, metered: None, is_unknown, spread }
+}
 
-                if is_used && rolled_up.is_some_and(|until| step.range.to() <= until) {
-                    let begin = meter.device.first_seen().max(step.range.from());
-                    let range = TimeRange::new(begin, step.range.to());
-                    step.is_unknown |= range.is_ok_and(|range| is_unknown(range, row));
-                }
+/// Adds what a meter measured. Until `rolled_up`, each time has a reading or the meter was silent.
+fn add(
+    steps: &mut [EnergyStep],
+    meter: &BilledMeter<'_>,
+    values: &DeviceValues<'_>,
+    rolled_up: Option<Timestamp>,
+) {
+    for (index, name) in meter.names.iter().enumerate() {
+        let Some(metric) = values.metrics.get(name) else { continue };
+        let is_used = index < meter.used;
+        let silences = silences(steps, &metric.rows);
+        for ((step, row), silence) in steps.iter_mut().zip(&metric.rows).zip(silences) {
+            let mut amount = counted(meter.device, name, row);
+            if let (Some(amount), Some(factor)) = (&mut amount, &meter.factor) {
+                *amount = amount.times(factor);
+            }
 
-                if let Some(amount) = amount {
-                    let spread = spread(meter.device, name, step.range, row, silence);
-                    step.spread = step.spread.max(spread);
-                    let sum = if is_used { &mut step.used } else { &mut step.sold };
-                    sum.get_or_insert_default().add(&amount);
-                }
+            if is_used && rolled_up.is_some_and(|until| step.range.to() <= until) {
+                let begin = meter.device.first_seen().max(step.range.from());
+                let range = TimeRange::new(begin, step.range.to());
+                step.is_unknown |= range.is_ok_and(|range| is_unknown(range, row));
+            }
+
+            if let Some(amount) = amount {
+                let spread = spread(meter.device, name, step.range, row, silence);
+                step.spread = step.spread.max(spread);
+                let sum = if is_used { &mut step.used } else { &mut step.sold };
+                sum.get_or_insert_default().add(&amount);
             }
         }
     }
@@ -141,20 +101,15 @@ fn spread(
 /// For each step, how long the meter sent no value within it or right beside it, in whole steps.
 fn silences(steps: &[EnergyStep], rows: &[RowValues]) -> Vec<TimeDelta> {
     let mut silences = vec![TimeDelta::zero(); rows.len()];
+    let is_silent = |row: &RowValues| row.rollup.is_none();
     let mut begin = 0;
-    while begin < rows.len() {
-        let is_silent = |row: &RowValues| row.rollup.is_none();
-        let length = rows[begin..].iter().take_while(|row| is_silent(row)).count();
-        if length == 0 {
-            begin += 1;
-            continue;
-        }
-
-        let end = begin + length;
-        let silence: TimeDelta = steps[begin..end].iter().map(|step| step.range.length()).sum();
-        let touched = begin.saturating_sub(1)..(end + 1).min(rows.len());
-        for longest in &mut silences[touched] {
-            *longest = silence.max(*longest);
+    for run in rows.chunk_by(|row, next| is_silent(row) == is_silent(next)) {
+        let end = begin + run.len();
+        if is_silent(&run[0]) {
+            let silence: TimeDelta = steps[begin..end].iter().map(|step| step.range.length()).sum();
+            for longest in &mut silences[begin.saturating_sub(1)..(end + 1).min(rows.len())] {
+                *longest = silence.max(*longest);
+            }
         }
         begin = end;
     }

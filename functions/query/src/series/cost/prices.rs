@@ -1,50 +1,44 @@
 //! The prices of the series of tariffs, by quarters of an hour. Averages none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use domain::{CalendarUnit, Device, DeviceId, Exact, QuarterHour, TimeRange};
-use series::{
-    DeviceQuestion, Grid, Level, PlannedRead, ReadAllowance, SeriesError, Store, device_values,
-};
-use table::Session;
+use api::Problem;
+use domain::{CalendarUnit, Exact, QuarterHour, TimeRange};
+use series::{Grid, Level};
 use tariffs::{PriceSource, Prices, Tariff};
 
-use crate::series::question::plan::RowPlan;
+use super::{Biller, StepPlan};
+use crate::ports::Store;
 
-/// Reads the prices that the rows need. A device or a metric that is not known has none.
-pub(super) async fn read<S: Store>(
-    tariffs: &[&Tariff],
-    devices: &BTreeMap<DeviceId, Device>,
-    plan: &RowPlan,
-    allowance: &mut ReadAllowance<'_>,
-    session: Session<'_, S>,
-) -> Result<Prices, SeriesError> {
-    let range = plan.grid.range();
-    let sources: BTreeSet<&PriceSource> =
-        tariffs.iter().flat_map(|tariff| tariff.sources(range)).collect();
-    let zones: Vec<_> = tariffs.iter().map(|tariff| tariff.zone).collect();
+impl<S: Store> Biller<'_, S> {
+    /// The prices that the rows need. A device or a metric that is not known has none.
+    pub(super) async fn prices(&mut self, tariffs: &[&Tariff]) -> Result<Prices, Problem> {
+        let range = self.plan.grid.range();
+        let sources: BTreeSet<&PriceSource> =
+            tariffs.iter().flat_map(|tariff| tariff.sources(range)).collect();
 
-    let mut prices = Prices::new();
-    for source in sources {
-        let Some(device) = devices.get(&source.device) else { continue };
         // Slots of an hour reach beyond the range at both ends.
-        let edge = |at, zone| CalendarUnit::Hour.bucket_of(at, zone);
-        let from = zones.iter().map(|zone| edge(range.from(), *zone).from()).min();
-        let to = zones.iter().map(|zone| edge(range.last(), *zone).to()).max();
-        let widened = TimeRange::new(from.unwrap_or(range.from()), to.unwrap_or(range.to()));
-        let grid = Grid::quarters(widened.expect("at least the range"));
-        let level = Level::QuarterHours;
-        let question = DeviceQuestion::of(device, &grid, &plan.horizon, level, plan.now);
+        let hours =
+            |at| tariffs.iter().map(move |tariff| CalendarUnit::Hour.bucket_of(at, tariff.zone));
+        let from = hours(range.from()).map(TimeRange::from).min().unwrap_or(range.from());
+        let to = hours(range.last()).map(TimeRange::to).max().unwrap_or(range.to());
+        let widened = TimeRange::new(from, to).expect("at least the range");
+        let quarters = StepPlan { grid: Grid::quarters(widened), level: Level::QuarterHours };
 
-        let names = [source.metric.clone()];
-        Box::pin(allowance.charge(session, &[PlannedRead::of(question, &names)])).await?;
-        let values = Box::pin(device_values(session, &question, &names, |_| false)).await?;
-        let Some(metric) = values.metrics.get(&source.metric) else { continue };
-        let of_quarters = grid.rows().iter().zip(&metric.rows).filter_map(|(range, row)| {
-            let last = &row.rollup.as_ref()?.last.value;
-            Some((QuarterHour::of(range.from()), Exact::from(last)))
-        });
-        prices.insert(source.clone(), of_quarters.collect());
+        let mut prices = Prices::new();
+        for source in sources {
+            let Some(device) = self.devices.get(&source.device) else { continue };
+            let names = [source.metric.clone()];
+            let read = self.read_rows(&[(device, &names)], &quarters).await?;
+            let Some(metric) = read[0].metrics.get(&source.metric) else { continue };
+
+            let of_quarters = quarters.grid.rows().iter().zip(&metric.rows);
+            let of_quarters = of_quarters.filter_map(|(range, row)| {
+                let last = &row.rollup.as_ref()?.last.value;
+                Some((QuarterHour::of(range.from()), Exact::from(last)))
+            });
+            prices.insert(source.clone(), of_quarters.collect());
+        }
+        Ok(prices)
     }
-    Ok(prices)
 }
