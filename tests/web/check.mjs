@@ -442,7 +442,7 @@ async function manyDevices() {
   page.setDefaultTimeout(60_000);
   await new Promise((resolve) => setTimeout(resolve, 4_000));
   await show(page, home.url, "now");
-  await page.getByText("500 of 500 report").waitFor();
+  await page.getByText("500 of 500 devices report").waitFor();
   await page.getByText("Usual intervals are unknown").waitFor();
   assert.equal(await page.locator(".rooms .room").count(), 60);
   page.problems = page.problems.filter((it) => !it.includes("422"));
@@ -1697,7 +1697,7 @@ async function answers(home, page) {
   const values = data.filter((it) => it.latest.metrics.temperature).map((it) => [it.latest.metrics.temperature.value, it.name.replace(" thermometer", "")]);
   const [coldest] = values.filter(([, name]) => name !== "Outside, north").sort(([a], [b]) => a - b);
   assert.ok((await text(page, ".summary")).startsWith(`Coldest: \u2068${coldest[1]}\u2069, ${coldest[0].toFixed(1)} °C`), coldest);
-  assert.match(await text(page, "main"), /12 of 12 report/);
+  assert.match(await text(page, "main"), /12 of 12 devices report/);
   assert.match(await text(page, "main"), /Biggest consumer: (Appliances|Lights)/, "of those behind the meter");
   await show(page, home.url, "energy");
   const midnight = (days) => page.evaluate((it) => { const now = new Date(); return new Date(now.getFullYear(), now.getMonth(), now.getDate() + it).toISOString(); }, days);

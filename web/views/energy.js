@@ -209,6 +209,7 @@ function monthsOf({ data }, costs) {
   const cost = paid && paidOfWhole && { ...paid, amount: paid.amount + (paidOfWhole.amount / whole.length) * left };
   const first = begin(before);
   const known = { total, sold, rate, forecast, cost };
+  if (first < 0 && begin(own) > 0) return { ...known, text: [t("measuredSince", { time: day(own[begin(own)].timestamp) })] };
   if (first < 0) return { ...known, text: [t("lastMonthNone")] };
   const [from, until] = [first === 0 ? 0 : first + 1, Math.min(own.length - 1, before.length)];
   if (until <= from) return { ...known, text: [t("lastMonthFrom", { time: day(before[first].timestamp) })] };

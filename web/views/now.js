@@ -284,9 +284,10 @@ async function showToday(place, base, until) {
 function dayMeter(used, before, all) {
   const most = Math.max(used, all) || 1;
   const [bar, mark] = [h("span"), h("i")];
+  const yesterday = h("a", { href: addressOf("energy", "", { d: dayOf(midnight(-1)), span: "", vs: "" }) }, t("yesterday"));
   bar.style.width = `${(used * 100) / most}%`;
   mark.style.left = `${(before * 100) / most}%`;
-  return h("div", null, h("div", { class: "meter", "aria-hidden": "true" }, bar, mark), h("p", { class: "note" }, t("labelled", { name: t("yesterday"), text: kwh(all) })));
+  return h("div", null, h("div", { class: "meter", "aria-hidden": "true" }, bar, mark), h("p", { class: "note" }, ...rich("labelled", { name: yesterday, text: kwh(all) })));
 }
 
 /**
