@@ -19,7 +19,7 @@ def answers(report, args, scratch):
     with folder() as data:
         imported(write_home(scratch / "home.ndjson", reading, days=30), data)
         table = Server(data)
-        endpoint, key = (data / "engine-address").read_text().split()
+        endpoint, key = (data / "engine-address").read_text().split()[:2]
         query = Runtime(build.function("query"), {
             "AUTH": "off", "AWS_ACCESS_KEY_ID": key, "AWS_ENDPOINT_URL_DYNAMODB": endpoint, "AWS_REGION": "us-east-1",
             "AWS_SECRET_ACCESS_KEY": "local", "REGISTRY_MAX_AGE_SECONDS": "3600", "TABLE_NAME": "roomtide",

@@ -13,10 +13,10 @@ use crate::objects::{ObjectArgs, encoded};
 #[derive(Debug, clap::Args)]
 pub(crate) struct BillArgs {
     /// The begin: a date such as 2026-01-01, or a time; by default the begin of this month
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     from: Option<String>,
     /// The end, which is not part of it; by default now
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     to: Option<String>,
     /// A row for each unit, such as 1d or 1mo; without it only the total
     #[arg(long)]
@@ -140,6 +140,7 @@ mod tests {
         let cases = [
             (&["--device", "a/b", "--every", "1d"][..], "/devices/a%2Fb/cost"),
             (&["--from", "2026-01-01T00:00:00+01:00"], "/cost"),
+            (&["--from", "-30d", "--to", "-1d"], "/cost"),
         ];
         ensure_others_are_refused("bill", &cases, |words| {
             run(&parsed(words).unwrap()).map(|()| ExitCode::SUCCESS)

@@ -195,7 +195,7 @@ fn lines(
 
     let mut totals = Totals::of(&columns);
     // After the first line was read, so that an unreadable source creates no directory.
-    if !args.dry_run && totals.have_beginnings() {
+    if !args.dry_run && !totals.is_empty() {
         totals = totals.continuing(args.client()?.clone())?;
         // Standard input cannot be opened a second time.
         if args.file.is_file() {

@@ -25,8 +25,7 @@ impl DataDirectory {
     /// The functions cache nothing, so that each answer is what the table holds.
     pub async fn open(directory: &Path) -> anyhow::Result<Option<Self>> {
         if let Some(store) = engine::running(directory) {
-            let api = Box::pin(TableApi::connect(store)).await?;
-            return Ok(Some(Self::Running(Box::new(api))));
+            return Self::of_running(store).await.map(Some);
         }
         let file = engine::database_file(directory);
         if !file.try_exists().with_context(|| file.display().to_string())? {
@@ -38,8 +37,19 @@ impl DataDirectory {
             registry_max_age: Duration::ZERO,
             ..Options::default()
         };
-        let system = Box::pin(System::start(options)).await?;
-        Ok(Some(Self::Opened(Box::new(system))))
+        match Box::pin(System::start(options)).await {
+            Ok(system) => Ok(Some(Self::Opened(Box::new(system)))),
+            // Another process was quicker.
+            Err(error) => {
+                let store = engine::running(directory).ok_or(error)?;
+                Self::of_running(store).await.map(Some)
+            }
+        }
+    }
+
+    async fn of_running(store: StoreConfig) -> anyhow::Result<Self> {
+        let api = Box::pin(TableApi::connect(store)).await?;
+        Ok(Self::Running(Box::new(api)))
     }
 
     /// Whether a path is a file of existing data, which must not be overwritten by another file.

@@ -30,7 +30,7 @@ use std::io::{ErrorKind, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -64,6 +64,9 @@ const TABLE: &str = "roomtide";
 pub(crate) const OWN_PREFIX: &str = "roomtide.";
 /// The file from which other processes of this user read the engine's address and access key.
 const ADDRESS: &str = "engine-address";
+/// How often, and after which pause, a directory is looked at in which another process is just starting or ending.
+const LOOKS: u32 = 100;
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// A running engine with its table.
 pub struct Engine {
@@ -132,7 +135,8 @@ impl Engine {
         let (endpoint, stop, serving) = serve(operations, key.clone())?;
         let threads = [serving, writing];
         // Only under the lock, because `running` trusts the address of a locked directory.
-        write_private(&directory.join(ADDRESS), &format!("{endpoint}\n{key}\n"))
+        let address = format!("{endpoint}\n{key}\n{}\n", std::process::id());
+        write_private(&directory.join(ADDRESS), &address)
             .context("cannot write the engine's address")?;
         Ok(Self { database, file, endpoint, key, stream, turns, stop, threads, lock, scratch })
     }
@@ -269,14 +273,26 @@ fn store_config(endpoint: String, key: String) -> StoreConfig {
     }
 }
 
-/// The settings to reach an engine that another process runs in this directory; `None` without such an engine.
+/// The settings to reach an engine that another process runs in this directory; `None` without such an engine. Waits
+/// for an engine that is just starting: it has the lock, and no address yet.
 pub(crate) fn running(directory: &Path) -> Option<StoreConfig> {
-    if !directory_lock::is_taken(directory) {
-        return None;
+    for _ in 0..LOOKS {
+        if !directory_lock::is_taken(directory) {
+            return None;
+        }
+        if let [Some(endpoint), Some(key), _] = address(directory) {
+            return Some(store_config(endpoint, key));
+        }
+        thread::sleep(LOOK_PAUSE);
     }
-    let address = fs::read_to_string(directory.join(ADDRESS)).ok()?;
-    let (endpoint, key) = address.trim_end().split_once('\n')?;
-    Some(store_config(endpoint.to_owned(), key.to_owned()))
+    None
+}
+
+/// The address of the engine in a directory, its access key, and the id of its process, as far as they are written.
+fn address(directory: &Path) -> [Option<String>; 3] {
+    let text = fs::read_to_string(directory.join(ADDRESS)).unwrap_or_default();
+    let mut lines = text.lines().map(str::to_owned);
+    [lines.next(), lines.next(), lines.next()]
 }
 
 /// A random access key, so that other users and web pages cannot use the engine.
@@ -383,16 +399,26 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     private::options().create_new(true).open(path)?.write_all(text.as_bytes())
 }
 
-/// Locks the directory for this process alone.
+/// Locks the directory for this process alone. Waits for a command that ends within seconds.
 fn lock(directory: &Path) -> anyhow::Result<DirectoryLock> {
-    let lock = DirectoryLock::take(directory);
-    let lock = lock.with_context(|| format!("cannot lock {}", directory.join(LOCK).display()))?;
-    lock.with_context(|| {
-        format!(
-            "{} is in use by another roomtide; stop it, or choose another directory with --data-dir",
-            directory.display()
-        )
-    })
+    for _ in 0..LOOKS {
+        let lock = DirectoryLock::take(directory);
+        let lock =
+            lock.with_context(|| format!("cannot lock {}", directory.join(LOCK).display()))?;
+        if let Some(lock) = lock {
+            return Ok(lock);
+        }
+        thread::sleep(LOOK_PAUSE);
+    }
+
+    let [.., process] = address(directory);
+    let process = process.map_or(String::new(), |process| {
+        format!(", process {process} (`ps -p {process} -o args` shows its command)")
+    });
+    bail!(
+        "{} is in use by another roomtide{process}; stop it, or choose another directory with --data-dir",
+        directory.display()
+    )
 }
 
 /// Refuses an empty database file where there was a table. A power loss may leave such a file, and `SQLite` would begin
@@ -484,7 +510,7 @@ fn serve(
     let endpoint = format!("http://{}", listener.local_addr()?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (stop, stopped) = oneshot::channel::<()>();
-    let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(move || {
+    let thread = thread::Builder::new().name("engine".to_owned()).spawn(move || {
         runtime.block_on(async move {
             let listener = tokio::net::TcpListener::from_std(listener).expect("it does not block");
             endpoint::serve(listener, operations, key, stopped).await;
@@ -507,8 +533,31 @@ mod tests {
         let first = start(directory.path()).unwrap();
         let error = start(directory.path()).err().unwrap().to_string();
         assert!(error.contains("in use") && error.contains("--data-dir"), "{error}");
+        assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
         first.stop().unwrap();
         start(directory.path()).unwrap().stop().unwrap();
+    }
+
+    #[test]
+    fn a_process_that_is_starting_or_ending_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        start(directory.path()).unwrap().stop().unwrap();
+        forget_address(directory.path()).unwrap();
+        let starting = DirectoryLock::take(directory.path()).unwrap().unwrap();
+        thread::scope(|scope| {
+            let found = scope.spawn(|| running(directory.path()));
+            thread::sleep(LOOK_PAUSE * 3);
+            write_private(&directory.path().join(ADDRESS), "http://127.0.0.1:1\nk\n7\n").unwrap();
+            let found = found.join().unwrap().unwrap();
+            assert_eq!(found.endpoint.as_deref(), Some("http://127.0.0.1:1"));
+        });
+
+        thread::scope(|scope| {
+            let started = scope.spawn(|| start(directory.path()));
+            thread::sleep(LOOK_PAUSE * 3);
+            drop(starting);
+            started.join().unwrap().unwrap().stop().unwrap();
+        });
     }
 
     #[test]

@@ -23,8 +23,8 @@ pub(super) fn over(
 ) -> anyhow::Result<Value> {
     for TypedMember { name, value } in typed_members::read(typed)? {
         for (limit, clear) in LIMITS {
-            let has_none = name == limit && known.get(clear) == known.get(limit);
-            if name == "clear" || has_none {
+            let is_gone = value.is_empty() || known.get(clear) == known.get(limit);
+            if name == "clear" || name == limit && is_gone {
                 known.remove(clear);
             }
         }
@@ -94,6 +94,8 @@ mod tests {
             assert_eq!((moved("-10", "-12"), moved("-20", "-12")), (alone("-10"), alone("-20")));
             let both = json!({"name": "Freezer", limit: "-10", &*clear: "-15"});
             assert_eq!(moved("-10", "-15"), Ok(both), "a clear of its own stays");
+            let none = Ok(json!({"name": "Freezer"}));
+            assert_eq!(moved("", "-15"), none, "a clear goes with its limit");
         }
     }
 

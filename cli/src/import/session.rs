@@ -78,7 +78,13 @@ pub(super) fn begin<'a>(
     if state.acknowledged() == 0 {
         tell_of_sample_home(client);
     }
-    Imported::begin(client, state)
+    let imported = Imported::begin(client, state)?;
+    if let Some(why) = imported.why_unknown() {
+        print(format_args!(
+            "{why}: the import is not compared with the table, and cannot be taken back"
+        ));
+    }
+    Ok(imported)
 }
 
 /// Waits until series and energy include the stored readings, and reports the result. A failure is only reported,

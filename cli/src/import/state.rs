@@ -415,7 +415,8 @@ impl ImportState {
 
     /// Removes the file of an import that sent nothing.
     pub(super) fn remove_if_unused(&mut self) {
-        if self.devices.is_empty() && self.rooms.is_empty() && self.stored.lines == 0 {
+        let has_sent = !self.sent.is_empty() || self.stored.lines > 0;
+        if !has_sent && self.devices.is_empty() && self.rooms.is_empty() {
             self.give_up().into_iter().for_each(|path| drop(fs::remove_file(path)));
         }
     }
@@ -789,6 +790,18 @@ mod tests {
             assert_eq!(state_of(&file).acknowledged(), if is_same { 2 } else { 0 });
             assert_eq!(state_of(&file).devices().len(), 1, "what was before is known");
         }
+    }
+
+    /// Of a token that may only write, nothing else tells that some were sent.
+    #[test]
+    fn a_state_stays_once_readings_are_about_to_be_sent() {
+        let (_directory, file) = file();
+        let mut state = state_of(&file);
+        let sent = LastSent { at: Timestamp::MIN, usual_distance: None };
+        state.note_sending([(device("d"), sent)]).unwrap();
+        state.remove_if_unused();
+        drop(state);
+        assert_eq!(state_of(&file).sent().len(), 1);
     }
 
     /// Before anything is sent.

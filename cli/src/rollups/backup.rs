@@ -128,6 +128,7 @@ pub(crate) async fn restore(
     let state = patiently(async |invocation| store.rollup_state(invocation).await).await?;
     let zone = state.map(|state| state.zone);
     let (mut restored, mut known, mut expired, mut of_other_zone) = (0, 0, 0, 0);
+    let mut deviceless = 0;
     let mut stays_of: BTreeMap<DeviceId, Vec<Stay>> = BTreeMap::new();
     let seen = SeenRooms::default();
     let mut is_over = false;
@@ -149,6 +150,7 @@ pub(crate) async fn restore(
                 expired += 1;
                 continue;
             }
+            deviceless += u64::from(!devices.contains_key(&rollup.key.device));
             of_other_zone += u64::from(is_of_other_zone(&rollup, zone.as_deref()));
             // `settings` counts the changes of settings in the table that folded the rollup. It is lowered here, so
             // that a later fold with the settings of this table can replace the rollup.
@@ -191,6 +193,12 @@ pub(crate) async fn restore(
         let (days, zone) = (counted(of_other_zone, "day"), zone.unwrap_or_default());
         print(format_args!(
             "{days} of the file are of another time zone than the table's, {zone}: no answer has them"
+        ));
+    }
+    if deviceless > 0 {
+        let rollups = counted(deviceless, "rollup");
+        print(format_args!(
+            "{rollups} of devices that the table does not have: no answer has them until it has the devices"
         ));
     }
     if homeless > 0 {

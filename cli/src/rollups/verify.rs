@@ -143,9 +143,7 @@ async fn look_again<S: Table>(
         return Ok((different, older_settings));
     }
     let (rollups, seconds) = (counted(suspects.len() as u64, "rollup"), wait.as_secs());
-    print(format_args!(
-        "{rollups} may lack a late change; looking again in {seconds} s (--again-after)"
-    ));
+    print(format_args!("{rollups} may lack a late change; looking again in {seconds} s"));
     tokio::time::sleep(wait).await;
 
     let store = walk.store;

@@ -28,6 +28,10 @@ pub enum TimestampError {
         "{0:?} is not a timestamp; write RFC 3339 like 2026-01-11T16:00:00Z, an epoch number, or now, -24h, now-7d"
     )]
     UnreadableQuery(String),
+    /// The text is an epoch number before 2000. No clock that was set shows such a time, so a person means a year, such
+    /// as 2024, or a date without its hyphens.
+    #[error("{0:?} is an epoch number before 2000; write a date like 2026-01-11T00:00:00Z")]
+    EarlyNumber(String),
     /// The text is a relative time.
     #[error(
         "{0:?} is relative, which only queries may be; write RFC 3339 like 2026-01-11T16:00:00Z or an epoch number"
@@ -46,6 +50,8 @@ impl Timestamp {
     pub const MIN: Self = Self(0);
     /// 9999-12-31T23:59:59.999Z.
     pub const MAX: Self = Self(253_402_300_799_999);
+    /// 2000-01-01T00:00:00.000Z.
+    const YEAR_2000: Self = Self(946_684_800_000);
 
     /// The timestamp `millis` milliseconds after 1970-01-01T00:00:00Z.
     pub fn from_millis(millis: i64) -> Result<Self, TimestampError> {
@@ -75,19 +81,24 @@ impl Timestamp {
     /// Parses RFC 3339 with any offset, an epoch number, or a time relative to `now`.
     ///
     /// The unit of an epoch number follows from its size: below 5e9 it is seconds, below 5e12 milliseconds, below 5e15
-    /// microseconds, else nanoseconds. Relative times are `now`, `-24h`, `now-7d`, `now+5m` with the units `s`, `m`,
-    /// `h`, `d`, `w`. Digits below a millisecond are cut off.
+    /// microseconds, else nanoseconds. Here it is 0 or since 2000. Relative times are `now`, `-24h`, `now-7d`, `now+5m`
+    /// with the units `s`, `m`, `h`, `d`, `w`. Digits below a millisecond are cut off.
     pub fn parse(text: &str, now: Self) -> Result<Self, TimestampError> {
         let text = text.trim();
-        match relative(text) {
-            Some(offset) => distance(offset)
-                .map(|delta| now.saturating_add(delta))
-                .ok_or_else(|| TimestampError::UnreadableQuery(excerpt(text))),
-            None => Self::parse_absolute(text).map_err(|why| match why {
-                TimestampError::Unreadable(text) => TimestampError::UnreadableQuery(text),
-                why => why,
-            }),
+        if let Some(offset) = relative(text) {
+            let delta = distance(offset);
+            let delta = delta.ok_or_else(|| TimestampError::UnreadableQuery(excerpt(text)))?;
+            return Ok(now.saturating_add(delta));
         }
+
+        let at = Self::parse_absolute(text).map_err(|why| match why {
+            TimestampError::Unreadable(text) => TimestampError::UnreadableQuery(text),
+            why => why,
+        })?;
+        if is_number(text) && Self::MIN < at && at < Self::YEAR_2000 {
+            return Err(TimestampError::EarlyNumber(excerpt(text)));
+        }
+        Ok(at)
     }
 
     /// Parses the forms of [`parse`](Self::parse) except relative times: a reading with a relative time would get
@@ -98,11 +109,7 @@ impl Timestamp {
             return Err(TimestampError::Relative(excerpt(text)));
         }
 
-        let numeric = |c: char| c.is_ascii_digit() || matches!(c, '-' | '.' | 'e' | 'E' | '+');
-        // A minus sign after the first character is part of a date or of an exponent.
-        let dated = |rest: &str| rest.contains('-') && !rest.contains(['e', 'E']);
-        let begins = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
-        if begins && text.chars().all(numeric) && !dated(&text[1..]) {
+        if is_number(text) {
             return epoch(text).ok_or_else(|| TimestampError::OutOfRange(excerpt(text)));
         }
         if let Ok(timestamp) = DateTime::parse_from_rfc3339(text) {
@@ -117,6 +124,15 @@ impl Timestamp {
 
         Err(TimestampError::Unreadable(excerpt(text)))
     }
+}
+
+/// Whether a text is meant as an epoch number.
+fn is_number(text: &str) -> bool {
+    let numeric = |c: char| c.is_ascii_digit() || matches!(c, '-' | '.' | 'e' | 'E' | '+');
+    // A minus sign after the first character is part of a date or of an exponent.
+    let dated = |rest: &str| rest.contains('-') && !rest.contains(['e', 'E']);
+    let begins = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    begins && text.chars().all(numeric) && !dated(&text[1..])
 }
 
 /// The offset in a relative time, with or without `now` before it; `None` for every other form.

@@ -39,6 +39,14 @@ impl Notes {
         self.noted().says.push(text);
     }
 
+    /// Adds a remark that may be made several times, and is wanted once.
+    pub fn say_once(&self, text: &str) {
+        let mut noted = self.noted();
+        if !noted.says.iter().any(|said| said == text) {
+            noted.says.push(text.to_owned());
+        }
+    }
+
     /// Counts something that is left out; `what` names it in the report.
     pub fn leave_out(&self, what: &str) {
         self.leave_out_many(what, 1);

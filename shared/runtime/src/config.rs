@@ -36,12 +36,16 @@ pub fn ca_bundle() -> Result<Option<CaBundle>, ConfigError> {
     Variables(environment).ca_bundle()
 }
 
-/// The name in the variable `TZ`, for the command line. POSIX allows a colon before it. A path is no name: it is
-/// this machine's own zone.
+/// The name in the variable `TZ`, for the command line; `None` if it is this machine's own zone.
 pub fn time_zone() -> Option<String> {
-    let zone = Variables(environment).text("TZ")?;
-    let name = zone.trim_start_matches(':');
-    (!name.is_empty() && !name.starts_with('/')).then(|| name.to_owned())
+    zone_name(&Variables(environment).text("TZ")?)
+}
+
+/// The name of a zone as POSIX allows it: behind a colon, and as a path of the database.
+fn zone_name(text: &str) -> Option<String> {
+    let zone = text.trim_start_matches(':');
+    let name = zone.split_once("/zoneinfo/").map_or(zone, |(_, name)| name);
+    (!name.is_empty() && name != "/etc/localtime").then(|| name.to_owned())
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
@@ -370,6 +374,20 @@ fn origin(value: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_zone_may_be_a_path_of_the_database() {
+        for (text, name) in [
+            ("Europe/Berlin", Some("Europe/Berlin")),
+            ("/usr/share/zoneinfo/Europe/Berlin", Some("Europe/Berlin")),
+            (":/usr/share/zoneinfo/Asia/Tokyo", Some("Asia/Tokyo")),
+            ("/home/a/zone", Some("/home/a/zone")),
+            (":/etc/localtime", None),
+            ("", None),
+        ] {
+            assert_eq!(zone_name(text).as_deref(), name, "{text}");
+        }
+    }
 
     fn read(overrides: &[(&str, &str)]) -> Result<Config, ConfigError> {
         let base = [

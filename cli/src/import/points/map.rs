@@ -89,6 +89,7 @@ impl SeriesMap {
             });
             added.with_context(|| format!("--map: {shown}, row {number}"))?;
         }
+        ensure!(!rows.is_empty(), "--map: {shown} has no series, so nothing would be imported");
         Ok(Self { rows, ..Self::default() })
     }
 
@@ -132,9 +133,14 @@ impl SeriesMap {
         mut point: Point,
         notes: &Notes,
     ) -> anyhow::Result<Option<Point>> {
+        if self.rows.is_empty() {
+            return Ok(Some(point));
+        }
+
         let series = point.series();
         let Some(SeriesChoice { is_imported, device, room }) = self.rows.get(&series) else {
-            return Ok(Some(point));
+            notes.leave_out("points of series that are not in the map");
+            return Ok(None);
         };
         if !is_imported {
             notes.leave_out("points of series that the map leaves out");
@@ -156,14 +162,17 @@ impl SeriesMap {
                 point.tags = format!("domain={domain},entity_id={object}");
             }
             if let Some(room) = room {
-                let tags = point.tags.split(',').filter(|tag| !tag.starts_with(ROOM_TAG));
+                let tags = point.tags.split(',').filter(|tag| !is_room(tag));
                 let tags: Vec<&str> = tags.collect();
                 point.tags = format!("{ROOM_TAG}{room}{}", tags.join(","));
                 point.way = Way::Entity;
             }
         } else if let Some(device) = device {
             let room = room.map(|room| format!("{ROOM_TAG}{room}")).unwrap_or_default();
-            point.tags = format!("{room}{DEVICE_TAG}={device}");
+            // Its own tags stay, so that two series of one device are still two: an equal metric of both is refused.
+            let own = point.tags.split(',').filter(|tag| !tag.is_empty() && !is_room(tag));
+            let own: String = own.map(|tag| format!(",{tag}")).collect();
+            point.tags = format!("{room}{DEVICE_TAG}={device}{own}");
             point.way = Way::Device;
         } else if room.is_some() {
             bail!(
@@ -172,6 +181,11 @@ impl SeriesMap {
         }
         Ok(Some(point))
     }
+}
+
+/// Whether a tag is the room's.
+fn is_room(tag: &str) -> bool {
+    tag.strip_prefix(ROOM_TAG).is_some_and(|rest| rest.starts_with('='))
 }
 
 impl SeriesChoice {
@@ -228,7 +242,7 @@ mod tests {
         let is = |series: &str, way| Some((series.to_owned(), way));
         assert_eq!(
             applied(&map, "cpu", "host=pi"),
-            is("cpu,area=Cellar\\ room,roomtide_device=server", Way::Device)
+            is("cpu,area=Cellar\\ room,roomtide_device=server,host=pi", Way::Device)
         );
         assert_eq!(applied(&map, "mem", "host=pi"), None);
         assert_eq!(
@@ -237,11 +251,19 @@ mod tests {
         );
         let door = applied(&map, "binary_sensor.d", "domain=binary_sensor,entity_id=d");
         assert_eq!(door, is("binary_sensor.door,domain=binary_sensor,entity_id=door", Way::Plain));
-        assert_eq!(
-            applied(&map, "disk", "host=pi"),
-            is("disk,host=pi", Way::Plain),
-            "not in the file"
-        );
+        assert_eq!(applied(&map, "disk", "host=pi"), None, "not in the file");
+        let unmapped = applied(&SeriesMap::default(), "disk", "host=pi");
+        assert_eq!(unmapped, is("disk,host=pi", Way::Plain), "without a file");
+    }
+
+    #[test]
+    fn a_map_without_a_series_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for text in ["", "series,import,device,room\n"] {
+            std::fs::write(&file, text).unwrap();
+            let error = SeriesMap::read(file.path()).unwrap_err().to_string();
+            assert!(error.contains("has no series"), "{error}");
+        }
     }
 
     #[test]
@@ -274,7 +296,7 @@ mod tests {
         let row = "\u{feff}series;import;device;room;points\r\n\"cpu,host=pi\";yes;server;;\r\n";
         std::fs::write(&file, row).unwrap();
         let map = SeriesMap::read(file.path()).unwrap();
-        let expected = Some(("cpu,roomtide_device=server".to_owned(), Way::Device));
+        let expected = Some(("cpu,roomtide_device=server,host=pi".to_owned(), Way::Device));
         assert_eq!(applied(&map, "cpu", "host=pi"), expected);
     }
 

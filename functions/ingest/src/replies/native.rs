@@ -64,7 +64,8 @@ fn respond_not_stored(report: StoreReport, cause: StoreError) -> Response {
 
 /// 403: a request that names a device of another sender is refused as a whole.
 pub(crate) fn foreign(rejected: Vec<FieldError>) -> Problem {
-    let detail = "The token may not write for every device named here; nothing is stored.";
+    let detail =
+        "The token may not write for every device named here; nothing of this request is stored.";
     Problem { errors: rejected, ..forbidden(detail) }
 }
 

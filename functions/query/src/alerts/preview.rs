@@ -14,7 +14,7 @@ use std::time::Duration;
 use table::MAX_CACHED_ENTRIES;
 
 use super::body::{MAX_BODY, wrong};
-use super::rules;
+use super::{rules, warnings};
 use crate::failure::problem;
 use crate::handlers::Handlers;
 use crate::ports::Store;
@@ -42,7 +42,7 @@ pub(crate) async fn preview(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let Handlers { judging, .. } = handlers;
+    let Handlers { judging, registry, .. } = handlers;
     let now = call.session.now;
 
     let body: PreviewBody = body::read(call.request, MAX_BODY)?;
@@ -95,6 +95,10 @@ pub(crate) async fn preview(
     }
     if let Some(seconds) = rules::silent_after(judging, &rule, call).await? {
         answer["silent_after"] = seconds.into();
+    }
+    let warnings = warnings::of_subjects(&rule, registry, call).await?;
+    if !warnings.is_empty() {
+        answer["warnings"] = json!(warnings);
     }
 
     Ok(Response::json(200, &answer))

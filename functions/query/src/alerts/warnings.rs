@@ -1,4 +1,4 @@
-//! Warnings about a saved rule. An odd rule is stored all the same, because devices may come later.
+//! Warnings about a rule that is saved or tried. An odd rule is stored all the same, because devices may come later.
 
 use ::alerts::{Group, NoData, Rule, Scope, Watch};
 use api::Problem;
@@ -11,8 +11,22 @@ use table::MAX_CACHED_ENTRIES;
 
 use crate::ports::Store;
 
-/// The warnings about a rule, each as `member: what is odd`.
+/// The warnings about a saved rule: those about its subjects, and that nobody is told.
 pub(crate) async fn of(
+    rule: &Rule,
+    registry: &CachedRegistry<impl Clock>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Vec<String>, Problem> {
+    let mut warnings = of_subjects(rule, registry, call).await?;
+    let channels = call.session.channels().await?;
+    if channels.found.is_empty() {
+        warnings.push("there is no channel, so nobody is told".to_owned());
+    }
+    Ok(warnings)
+}
+
+/// The warnings about what a rule watches, each as `member: what is odd`.
+pub(crate) async fn of_subjects(
     rule: &Rule,
     registry: &CachedRegistry<impl Clock>,
     call: &mut Call<'_, impl Store>,
@@ -39,11 +53,6 @@ pub(crate) async fn of(
             Some(all) => of_devices(rule, &devices_of(rule, all.values()).collect::<Vec<_>>()),
             None => of_unknown_devices(rule),
         });
-    }
-
-    let channels = call.session.channels().await?;
-    if channels.found.is_empty() {
-        warnings.push("there is no channel, so nobody is told".to_owned());
     }
     Ok(warnings)
 }

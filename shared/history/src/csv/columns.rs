@@ -77,11 +77,12 @@ pub struct WideDevice {
     pub(crate) metrics: Vec<Metric>,
 }
 
-/// A metric and the columns of its value. Its text, `kwh=total(A+B)*0.001`, can name no column with `+` or `*`.
+/// A metric and the source of its value, such as `kwh=total(A+B)*0.001`.
 #[derive(Debug, Clone)]
 pub struct Metric {
     pub(crate) name: MetricName,
-    pub(crate) source: Sum,
+    /// A sum of columns, or the name of one column, which may have `+` and `*` in it. Only the header tells which.
+    pub(crate) source: String,
 }
 
 /// The source of a value: a sum of columns, times a factor. The columns are those of one row, or of all rows so far.
@@ -91,6 +92,9 @@ pub(crate) struct Sum {
     pub(crate) factor: Option<Decimal>,
     pub(crate) total: bool,
 }
+
+/// The beginning of a source that is a total.
+const TOTAL: &str = "total(";
 
 impl Default for Shape {
     fn default() -> Self {
@@ -117,8 +121,8 @@ impl Shape {
             metrics.iter().map(|metric| metric.parse()).collect::<anyhow::Result<_>>()?;
         distinct(&metrics).context("--metric")?;
         // A total over rows of several devices would belong to no device.
-        if let (Device::Column(_), Some(total)) = (&device, metrics.iter().find(|m| m.source.total))
-        {
+        let total = metrics.iter().find(|metric| metric.is_total());
+        if let (Device::Column(_), Some(total)) = (&device, total) {
             bail!("--metric {}: total() is of one device; add --device-id", total.name);
         }
         Ok(Self::Long { device, room: room.map(str::to_owned), metrics })
@@ -134,10 +138,7 @@ impl Shape {
             }
         };
         let totals = devices.into_iter().flat_map(|(id, metrics)| {
-            metrics
-                .iter()
-                .filter(|metric| metric.source.total)
-                .map(move |metric| (id, &metric.name))
+            metrics.iter().filter(|metric| metric.is_total()).map(move |metric| (id, &metric.name))
         });
         totals.collect()
     }
@@ -196,7 +197,14 @@ impl FromStr for Metric {
         let (name, source) =
             text.split_once('=').with_context(|| format!("{text:?}: expected NAME=COLUMN"))?;
         let name = name.trim().parse().map_err(|why| anyhow::anyhow!("{why}"))?;
-        Ok(Self { name, source: source.parse()? })
+        Ok(Self { name, source: source.trim().to_owned() })
+    }
+}
+
+impl Metric {
+    /// Returns whether the source is the total of all rows so far. No column has a name like that.
+    pub(crate) fn is_total(&self) -> bool {
+        self.source.starts_with(TOTAL)
     }
 }
 
@@ -211,7 +219,7 @@ impl FromStr for Sum {
             }
             None => (text, None),
         };
-        let inner = sum.trim().strip_prefix("total(").and_then(|rest| rest.strip_suffix(')'));
+        let inner = sum.trim().strip_prefix(TOTAL).and_then(|rest| rest.strip_suffix(')'));
         let columns: Vec<String> =
             inner.unwrap_or(sum).split('+').map(|column| column.trim().to_owned()).collect();
         ensure!(columns.iter().all(|column| !column.is_empty()), "{text:?}: a column has no name");
@@ -231,15 +239,24 @@ mod tests {
             ("a#b:t=T1", "the device id contains '#'"),
             ("d@ROOM:t=T1", "the room \"ROOM\" is a reserved name"),
             ("d:pk=T1", "\"pk\" is a reserved name"),
-            ("d:t=T1*x", "a factor is not a number"),
-            ("d:t=T1*0.00000000000000000000000000001", "a factor is not a number"),
-            ("d:t=T1+", "a column has no name"),
             ("d:t=T1,t=T2", "the metric \"t\" stands twice"),
         ] {
             assert!(error(map).contains(expected), "{map}: {}", error(map));
         }
         let twice = Shape::wide(&["d:t=T1", "d:h=T2"]).unwrap_err().to_string();
         assert!(twice.contains("\"d\" is mapped twice"), "{twice}");
+    }
+
+    #[test]
+    fn a_bad_sum_is_named() {
+        for (sum, expected) in [
+            ("T1*x", "a factor is not a number"),
+            ("T1*0.00000000000000000000000000001", "a factor is not a number"),
+            ("T1+", "a column has no name"),
+        ] {
+            let error = format!("{:#}", sum.parse::<Sum>().unwrap_err());
+            assert!(error.contains(expected), "{sum}: {error}");
+        }
     }
 
     #[test]

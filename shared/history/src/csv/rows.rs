@@ -10,7 +10,7 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::columns::{Columns, Device, Metric, Shape};
+use super::columns::{Columns, Device, Metric, Shape, Sum};
 use super::number::DecimalMark;
 use super::timestamp::{self, Interval, Moment, Zone};
 use crate::refusals::Refusal;
@@ -149,13 +149,15 @@ impl Rows {
         let metric_option =
             if matches!(columns.shape, Shape::Wide(_)) { "--map" } else { "--metric NAME=COLUMN" };
         let bind = |metric: &Metric| {
-            let columns = metric.source.columns.iter().map(|name| find(name, metric_option));
-            Ok(Bound {
-                name: metric.name.clone(),
-                columns: columns.collect::<anyhow::Result<_>>()?,
-                factor: metric.source.factor,
-                is_amount: metric.source.total,
-            })
+            let name = metric.name.clone();
+            if let Some(column) = places.get(&*metric.source).filter(|_| !metric.is_total()) {
+                return Ok(Bound { name, columns: vec![*column], factor: None, is_amount: false });
+            }
+
+            let Sum { columns, factor, total } = metric.source.parse().context(metric_option)?;
+            let columns = columns.iter().map(|name| find(name, metric_option));
+            let columns = columns.collect::<anyhow::Result<_>>()?;
+            Ok(Bound { name, columns, factor, is_amount: total })
         };
         let bind_all = |metrics: &[Metric]| metrics.iter().map(bind).collect::<anyhow::Result<_>>();
         let timestamp = find(&columns.timestamp.name, "--timestamp COLUMN")?;
@@ -350,6 +352,20 @@ mod tests {
         };
         let refusals = refusals.iter().map(Refusal::to_string).collect();
         Ok((drafts.into_iter().filter_map(json).collect(), refusals))
+    }
+
+    /// Meters name their registers so.
+    #[test]
+    fn a_column_of_exactly_that_name_is_no_sum() {
+        let columns = wide(&["d:p=1.8.0+,n=L1+L2,x=A*2,s=A+1.8.0+*2"]);
+        let header = ["date", "A", "1.8.0+", "L1+L2", "A*2", "A+1.8.0+*2"];
+        let row = ["2016/1/11 17:00", "1", "2", "3", "4", "5"];
+        let (readings, _) = read(&columns, &[&header, &row]).unwrap();
+        assert!(readings[0].contains(r#""p":2,"n":3,"x":4,"s":5"#), "{readings:?}");
+
+        let missing = read(&wide(&["d:p=2.8.0+"]), &[&header, &row]).unwrap_err();
+        let missing = format!("{missing:#}");
+        assert!(missing.contains("--map") && missing.contains("\"2.8.0+\""), "{missing}");
     }
 
     #[test]

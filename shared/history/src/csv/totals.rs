@@ -116,11 +116,6 @@ impl Totals {
         totals
     }
 
-    /// Returns whether the start of the first amounts is known.
-    pub fn have_beginnings(&self) -> bool {
-        !self.is_empty() && self.rules.interval != Interval::default()
-    }
-
     /// Makes the totals continue the table's counters, so that amounts of a month follow those of the month before.
     pub fn continuing(self, table: Arc<dyn StoredCounters + Send + Sync>) -> anyhow::Result<Self> {
         if !table.may_read()? {
@@ -161,9 +156,6 @@ impl Totals {
     ) -> Box<dyn Iterator<Item = anyhow::Result<Line>> + 'a> {
         if self.is_empty() {
             return Box::new(lines);
-        }
-        if self.rules.interval == Interval::default() {
-            self.rules.notes.say(NO_BEGINNING.to_owned());
         }
         let (lines, ready) = (lines.peekable(), VecDeque::new());
         Box::new(AddedUp { lines, totals: self, device: String::new(), ready, now })
@@ -227,6 +219,10 @@ impl Rules {
     /// Returns the start value of a total. If the table has the counter at `begin` or before, its value is taken, so
     /// that no energy is lost between two files.
     fn base(&self, device: &str, metric: &str, begin: Timestamp) -> anyhow::Result<Base> {
+        if self.interval == Interval::default() {
+            return self.base_without_beginning(device, metric, begin);
+        }
+
         let new = Base { value: BASE, is_stored: false };
         let Some(table) = &self.table else { return Ok(new) };
         let begin = begin.as_millis();
@@ -241,6 +237,25 @@ impl Rules {
         let before = table.last_before(device, metric, begin)?;
         let is_stored = before.is_some_and(|(_, before)| before != value);
         Ok(Base { value, is_stored })
+    }
+
+    /// Returns the start value of a total whose first amount has no known start. It reaches from what the table has
+    /// last, or else is in no energy.
+    fn base_without_beginning(
+        &self,
+        device: &str,
+        metric: &str,
+        row: Timestamp,
+    ) -> anyhow::Result<Base> {
+        let before = match &self.table {
+            Some(table) => table.last_before(device, metric, row.as_millis())?,
+            None => None,
+        };
+        if before.is_none() {
+            self.notes.say_once(NO_BEGINNING);
+        }
+        let value = before.map_or(Decimal::ZERO, |(_, value)| value);
+        Ok(Base { value, is_stored: true })
     }
 
     /// Fails if the table has later values of the counter that do not continue from the end of this total.
@@ -289,7 +304,6 @@ impl Device {
         let Rules { interval, notes, .. } = rules;
         let Some(last) = rows.last().cloned() else { return Ok(rows) };
         let begin = interval.begin(last.at).max(self.newest.unwrap_or(Timestamp::MIN));
-        let has_beginning = *interval != Interval::default();
         let mut beginning = CsvRow { at: begin, metrics: Vec::new(), ..last.clone() };
 
         for (name, total) in &mut self.totals {
@@ -302,9 +316,7 @@ impl Device {
             let amount = amounts.iter().rev().find_map(|amount| amount.parse::<Decimal>().ok());
             let before = match total {
                 Some(total) => Base { value: total.value, is_stored: true },
-                None if has_beginning && amount.is_some() => {
-                    rules.base(&last.device, name, begin)?
-                }
+                None if amount.is_some() => rules.base(&last.device, name, begin)?,
                 None => Base { value: Decimal::ZERO, is_stored: true },
             };
             let sum = amount.map(|amount| before.value.checked_add(amount));
@@ -411,6 +423,59 @@ mod tests {
                 && said.ends_with("left out     1 rows without an amount of k"),
             "{said}"
         );
+    }
+
+    /// A table that has a value of every counter, at one time.
+    #[derive(Debug)]
+    struct TableWith(i64, Decimal);
+
+    impl StoredCounters for TableWith {
+        fn may_read(&self) -> anyhow::Result<bool> {
+            Ok(true)
+        }
+
+        fn last_before(&self, _: &str, _: &str, to: i64) -> anyhow::Result<Option<(i64, Decimal)>> {
+            Ok(Some((self.0, self.1)).filter(|(at, _)| *at < to))
+        }
+
+        fn first_from(
+            &self,
+            _: &str,
+            _: &str,
+            from: i64,
+        ) -> anyhow::Result<Option<(i64, Decimal)>> {
+            Ok(Some((self.0, self.1)).filter(|(at, _)| *at >= from))
+        }
+    }
+
+    #[test]
+    fn without_an_interval_a_file_goes_on_from_what_the_table_has_before_it() {
+        let columns =
+            Columns { shape: Shape::wide(&["m:k=total(A)"]).unwrap(), ..Columns::default() };
+        let counters_after = |stored: &str| {
+            let at = Timestamp::parse_absolute(stored).unwrap();
+            let table = Arc::new(TableWith(at.as_millis(), Decimal::TEN));
+            let totals = Totals::of(&columns).continuing(table).unwrap();
+            let text = "timestamp,A\n2026-01-11T10:00:00Z,2\n2026-01-11T10:15:00Z,3\n";
+            let lines =
+                csv::read(TextLines::new(text.as_bytes()), &columns, Timestamp::MAX).unwrap();
+            let counters = totals.clone().add_up(lines, Timestamp::MAX).map(|line| {
+                let Line::Reading(read) = line? else { panic!("a reading") };
+                anyhow::Ok(reading::json(&read.reading))
+            });
+            let counters = counters.collect::<anyhow::Result<Vec<String>>>();
+            (counters.map_err(|error| error.to_string()), totals.notes().to_string())
+        };
+
+        let (counters, said) = counters_after("2026-01-10T00:00:00Z");
+        let counters = counters.unwrap();
+        assert!(counters[0].contains("\"k\":12") && counters[1].contains("\"k\":15"));
+        assert_eq!(said, "", "the amount of the first row reaches from the file before");
+
+        // Another run of the same file.
+        let (counters, said) = counters_after("2026-01-11T10:00:00Z");
+        assert!(counters.unwrap()[0].contains("\"k\":2"));
+        assert_eq!(said, NO_BEGINNING);
     }
 
     #[test]

@@ -6,6 +6,8 @@
 
 use std::iter::Peekable;
 
+use domain::MAX_FIELDS;
+
 use super::device_point::DevicePoint;
 use crate::notes::Notes;
 use crate::point::{MILLISECOND, Point, Way};
@@ -70,9 +72,11 @@ impl<I: Iterator<Item = anyhow::Result<DevicePoint>>> United<I> {
     fn unite(&mut self, device: &str, points: Vec<Point>) -> Group {
         let mut united: Vec<Point> = Vec::with_capacity(1);
         for point in points {
-            let same_series = united
-                .iter_mut()
-                .find(|other| other.measurement == point.measurement && other.tags == point.tags);
+            let same_series = united.iter_mut().find(|other| {
+                other.measurement == point.measurement
+                    && other.tags == point.tags
+                    && has_room_for(other, &point)
+            });
             let Some(earlier) = same_series else {
                 united.push(point);
                 continue;
@@ -117,6 +121,12 @@ impl<I: Iterator<Item = anyhow::Result<DevicePoint>>> Iterator for United<I> {
             }
         }
     }
+}
+
+/// Whether the fields of two points fit into one line. Where they do not, the server would take nothing of it.
+fn has_room_for(earlier: &Point, later: &Point) -> bool {
+    earlier.fields.len() + later.fields.len() <= MAX_FIELDS
+        || later.fields.iter().all(|(key, _)| earlier.fields.iter().any(|(name, _)| name == key))
 }
 
 fn sent(device: &str, point: &Point) -> SentLine {
@@ -202,6 +212,19 @@ mod tests {
             ]
         );
         assert_eq!(notes, format!("left out     2 {SAME_MILLISECOND}\nleft out     1 {REPLACED}"));
+    }
+
+    #[test]
+    fn fields_that_one_line_cannot_hold_are_a_further_line() {
+        let mut points: Vec<Point> =
+            (0..300).map(|n| point(n + 1, "m", (&format!("f{n}"), "1"), 1_000_000)).collect();
+        points.extend([3, 280].map(|n| point(n, "m", (&format!("f{n}"), "2"), 1_000_000)));
+        let (groups, notes) = united(points);
+        let [lines] = &groups[..] else { panic!("{groups:?}") };
+        let fields = |line: &str| line.matches(",f").count() + 1;
+        assert_eq!(lines.iter().map(|line| fields(line)).collect::<Vec<_>>(), [256, 44]);
+        assert!(lines[0].contains(",f3=2,") && lines[1].contains(",f280=2,"), "the last wins");
+        assert_eq!(notes, format!("left out     2 {REPLACED}"));
     }
 
     #[test]

@@ -91,6 +91,7 @@ fn previews() -> Value {
             "silent_after": {"type": "integer"},
             "has_more_subjects": {"type": "boolean"},
             "rollups_lack": reference("RollupsLack"),
+            "warnings": {"type": "array", "items": {"type": "string"}, "description": "What is odd about the rule, such as a device without readings"},
             "subjects": {"type": "array", "items": {"type": "object", "required": ["subject", "by", "by_extremes", "episodes", "has_more"], "additionalProperties": false, "properties": {
                 "subject": subject,
                 "by": {"enum": ["readings", "extremes"], "description": "extremes: of a part of the range the readings have expired, and the extremes of quarters of an hour answer"},
