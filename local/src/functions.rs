@@ -22,7 +22,7 @@ use crate::event_source_mapping::EventSourceMapping;
 use crate::hint::{Alerting, LocalHint};
 use crate::template::Template;
 use crate::work_queue::LocalWorkQueue;
-use rollups::{Following, Retention};
+use rollups::{Retention, RollupDelay};
 use sending::HttpSender;
 
 /// The rollup function's logical id in the template.
@@ -33,23 +33,23 @@ pub(crate) const ALERTING: &str = "AlertingFunction";
 pub(crate) const FETCHING: &str = "FetchingFunction";
 
 /// How soon rollups follow changes, with the mapping's batching window on this machine.
-pub(crate) fn following(mappings: &[EventSourceMapping]) -> anyhow::Result<Following> {
+pub(crate) fn rollup_delay(mappings: &[EventSourceMapping]) -> anyhow::Result<RollupDelay> {
     let mapping = mappings.iter().find(|mapping| mapping.function == ROLLUP);
     let mapping = mapping.with_context(|| format!("nothing delivers the stream to {ROLLUP}"))?;
-    Ok(Following::gathering_for(mapping.window))
+    Ok(RollupDelay::gathering_for(mapping.window))
 }
 
 /// The template's event source mappings. The rollup function's mapping gathers records for the time that `following`
 /// says.
 pub(crate) fn mappings(
     template: &Template,
-    following: Option<Following>,
+    rollup_delay: Option<RollupDelay>,
 ) -> anyhow::Result<Vec<EventSourceMapping>> {
     let mut mappings = EventSourceMapping::from_template(template)?;
 
-    if let Some(following) = following {
+    if let Some(rollup_delay) = rollup_delay {
         let of_rollups = mappings.iter_mut().filter(|mapping| mapping.function == ROLLUP);
-        of_rollups.for_each(|mapping| mapping.window = following.window());
+        of_rollups.for_each(|mapping| mapping.window = rollup_delay.window());
     }
 
     Ok(mappings)
@@ -141,7 +141,7 @@ impl Functions {
     pub(crate) async fn start(
         store: &DynamoStore,
         options: &Options,
-        following: Following,
+        rollup_delay: RollupDelay,
         auth: Auth,
         ingest_url: Option<String>,
     ) -> Self {
@@ -163,7 +163,7 @@ impl Functions {
             ingest_url,
             command: options.command.clone(),
             frame_ancestors: options.frame_ancestors.clone(),
-            following,
+            rollup_delay,
             max_units,
             reach: Reach::Local,
             alert_topic: None,
@@ -199,7 +199,7 @@ impl Consumers {
         work: LocalWorkQueue,
         dead_letters: &DeadLetters,
         options: &Options,
-        following: Following,
+        rollup_delay: RollupDelay,
         page_url: String,
         fetching: Arc<Fetching>,
     ) -> Self {
@@ -208,7 +208,7 @@ impl Consumers {
         let settings = rollup::Settings {
             zone: options.time_zone,
             retention: retention(options),
-            following,
+            rollup_delay,
             max_read_units: max_units.read,
             max_write_units: max_units.write,
         };

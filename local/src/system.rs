@@ -196,7 +196,7 @@ impl System {
         let template = Template::own()?;
         let attributes = if options.attribute_index == Some(true) { "on" } else { "off" };
         let table = TableDefinition::from_template(template, &[("AttributeIndex", attributes)])?;
-        let mappings = functions::mappings(template, options.following)?;
+        let mappings = functions::mappings(template, options.rollup_delay)?;
         let sources = QueueSource::from_template(template)?;
         let schedules = Schedule::from_template(template)?;
         let addresses = Addresses::listen(&options).await?;
@@ -207,16 +207,17 @@ impl System {
         let config = engine.store_config();
         let store = connect(&options, &engine, layout).await?;
         let dead_letters = DeadLetters::default();
-        let following = options.following.map_or_else(|| functions::following(&mappings), Ok)?;
+        let rollup_delay =
+            options.rollup_delay.map_or_else(|| functions::rollup_delay(&mappings), Ok)?;
         let told = ingest_url.clone();
-        let functions = Functions::start(&store, &options, following, Auth::Owner, told);
+        let functions = Functions::start(&store, &options, rollup_delay, Auth::Owner, told);
         let functions = Box::pin(functions).await;
         let authorizer = options
             .auth
             .then(|| Arc::new(Authorizer::new(store.clone(), options.telemetry.clone())));
         let served = if options.auth {
             let told = ingest_url.clone();
-            Box::pin(Functions::start(&store, &options, following, Auth::On, told)).await
+            Box::pin(Functions::start(&store, &options, rollup_delay, Auth::On, told)).await
         } else {
             functions.clone()
         };
@@ -233,7 +234,7 @@ impl System {
             sender,
             &dead_letters,
             &options,
-            following,
+            rollup_delay,
             page_url,
             fetching,
         );

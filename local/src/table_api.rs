@@ -41,8 +41,8 @@ impl TableApi {
         let (max_read_units, _) =
             table.max_units(&Invocation::until(Deadline::after(TIMEOUT))).await?;
         let mappings = EventSourceMapping::from_template(Template::own()?)?;
-        let following = functions::following(&mappings)?;
-        let functions = Functions::start(&table, &options, following, Auth::Owner, None);
+        let rollup_delay = functions::rollup_delay(&mappings)?;
+        let functions = Functions::start(&table, &options, rollup_delay, Auth::Owner, None);
         let functions = Box::pin(functions).await;
         Ok(Self { store, functions, max_read_units })
     }

@@ -35,7 +35,7 @@ use api::endpoints::{Function, Operation};
 use api::{FrameAncestors, Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use outgoing::Reach;
-use rollups::{Following, LateMarking, MARKED_AHEAD};
+use rollups::{LateMarking, MARKED_AHEAD, RollupDelay};
 use runtime::auth::Auth;
 use runtime::clock::{Clock, Deadline};
 use runtime::config::{Config, MaxUnits};
@@ -71,7 +71,7 @@ pub struct Settings {
     /// The origins whose pages may show the web page in a frame.
     pub frame_ancestors: FrameAncestors,
     /// How soon rollups follow readings.
-    pub following: Following,
+    pub rollup_delay: RollupDelay,
     /// The table's maximum throughput in units a second; `None` without a limit.
     pub max_units: Option<MaxUnits>,
     /// The addresses to which alert channels may connect.
@@ -84,7 +84,7 @@ impl Default for Settings {
     /// The defaults of a deployed function.
     fn default() -> Self {
         let registry_max_age = Duration::from_secs(60);
-        let (auth, following) = (Auth::On, Following::default());
+        let (auth, rollup_delay) = (Auth::On, RollupDelay::default());
         let (frame_ancestors, reach) = (FrameAncestors::default(), Reach::Public);
         Self {
             registry_max_age,
@@ -92,7 +92,7 @@ impl Default for Settings {
             ingest_url: None,
             command: None,
             frame_ancestors,
-            following,
+            rollup_delay,
             max_units: None,
             reach,
             alert_topic: None,
@@ -108,7 +108,7 @@ impl From<&Config> for Settings {
             ingest_url: config.ingest_url.clone(),
             command: None,
             frame_ancestors: config.frame_ancestors.clone(),
-            following: Following::gathering_for(config.rollup_window),
+            rollup_delay: RollupDelay::gathering_for(config.rollup_window),
             max_units: Some(config.max_units),
             reach: Reach::Public,
             alert_topic: config.alert_topic.clone(),
@@ -134,7 +134,7 @@ impl<S: Store, C: Clock> Query<S, C> {
             ingest_url,
             command,
             frame_ancestors,
-            following,
+            rollup_delay,
             max_units,
             reach,
             alert_topic,
@@ -145,7 +145,7 @@ impl<S: Store, C: Clock> Query<S, C> {
 
         let handlers = Handlers {
             registry: CachedRegistry::new(registry_max_age, clock.clone()),
-            known_state: RollupStateCache::new(following),
+            known_state: RollupStateCache::new(rollup_delay),
             late: LateMarking::new(MARKED_AHEAD),
             densities: Densities::default(),
             page: web::WebPage::new(ingest_url.as_deref(), command.as_deref(), &frame_ancestors),

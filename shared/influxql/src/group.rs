@@ -9,7 +9,7 @@ use crate::ast::{Cast, Expression};
 use crate::condition::{Holds, Operand, holds, nanoseconds};
 use crate::room_tag::ROOM;
 use crate::rows::Rows;
-use crate::series::{Series, SeriesField};
+use crate::series::{SeriesField, TaggedSeries};
 use crate::value::Value;
 
 /// The key of an instance: the index of its series, and the room of its points.
@@ -23,7 +23,7 @@ struct InstanceKey<'a> {
 #[derive(Debug, Clone, Copy)]
 struct IndexedSeries<'a> {
     index: usize,
-    series: &'a Series<'a>,
+    series: &'a TaggedSeries<'a>,
 }
 
 /// An instance of a series: its points with the same tags.
@@ -198,7 +198,10 @@ pub(crate) struct PointGrouping<'a> {
 impl<'a> PointGrouping<'a> {
     /// Groups the points of series for which the condition holds. Each series comes with the data of its devices, in
     /// the order of the devices.
-    pub(crate) fn of_series(self, series: &[(&'a Series<'a>, Vec<&'a DeviceData>)]) -> Groups<'a> {
+    pub(crate) fn of_series(
+        self,
+        series: &[(&'a TaggedSeries<'a>, Vec<&'a DeviceData>)],
+    ) -> Groups<'a> {
         let mut groups = Groups::new();
         for (index, (series, found)) in series.iter().enumerate() {
             let indexed = IndexedSeries { index, series };
@@ -364,7 +367,7 @@ impl<'a> PointGrouping<'a> {
 
 /// Whether a condition may hold for points of a series, judged by the tags of the series alone.
 pub(crate) fn may_hold(
-    series: &Series<'_>,
+    series: &TaggedSeries<'_>,
     room: Option<&RoomId>,
     is_room_known: bool,
     condition: Option<&Expression>,

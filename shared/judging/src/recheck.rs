@@ -9,12 +9,12 @@ use domain::{DeviceId, RuleId, Timestamp};
 use table::{AlertKey, NoteRechecks, Recheck, Rechecked, Session, StoreError, StoredRule};
 
 use crate::Result;
-use crate::devices::Devices;
+use crate::devices::ListedDevices;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::progress::Trigger;
 use crate::report::JudgingReport;
-use crate::rules::{Rules, subjects_of};
+use crate::rules::{AlertRules, subjects_of};
 use crate::task::{JudgingTask, Tasks};
 
 /// The largest number of devices on which a saved rule is judged at once.
@@ -33,8 +33,8 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     /// Judges a device or a rule again, by its readings since the time in the recheck. If the report
     /// [`is_done`](JudgingReport::is_done), the recheck may be removed. Otherwise the recheck of a rule is to note
     /// [`up_to`](JudgingReport::up_to), where the next call goes on.
-    pub async fn recheck(&self, rules: &Rules, recheck: &Recheck) -> Result<JudgingReport> {
-        match &recheck.what {
+    pub async fn recheck(&self, rules: &AlertRules, recheck: &Recheck) -> Result<JudgingReport> {
+        match &recheck.target {
             Rechecked::Device(device) => self.recheck_device(rules, device, recheck).await,
             Rechecked::Rule(rule) => self.recheck_rule(rules, rule, recheck).await,
         }
@@ -43,7 +43,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     /// Judges all rules on a device. If that takes several calls, a process judges each rule once.
     async fn recheck_device(
         &self,
-        rules: &Rules,
+        rules: &AlertRules,
         id: &DeviceId,
         recheck: &Recheck,
     ) -> Result<JudgingReport> {
@@ -81,7 +81,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     /// its device gets a recheck of its own and delays no other device.
     async fn recheck_rule(
         &self,
-        rules: &Rules,
+        rules: &AlertRules,
         id: &RuleId,
         recheck: &Recheck,
     ) -> Result<JudgingReport> {
@@ -127,7 +127,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
 
         let note =
             async |table: Session<'_, S>| table.note_rechecks(&own).await.cause.map_or(Ok(()), Err);
-        if self.judging.throttles.own_rechecks.unless_resting(self.table, note).await.is_err() {
+        if self.judging.throttles.own_rechecks.unless_throttled(self.table, note).await.is_err() {
             return;
         }
         report.left.retain(|key| !failed.contains(key));
@@ -166,7 +166,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
 
     /// The devices among which a rule finds its subjects. A rule that names a device needs no list. For a rule on a
     /// group, the list is read after the rule was saved, because the same person may have moved a device just before.
-    async fn devices_for(&self, rule: &Rule, saved: Timestamp) -> Result<Arc<Devices>> {
+    async fn devices_for(&self, rule: &Rule, saved: Timestamp) -> Result<Arc<ListedDevices>> {
         let devices = match rule.scope {
             Scope::Each(_) => self.devices_read_after(saved).await,
             Scope::RoomMean(_) => self.devices().await,

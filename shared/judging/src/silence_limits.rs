@@ -57,7 +57,7 @@ impl<S: Store> JudgingSession<'_, S> {
     async fn usual_silence(&self, device: &DeviceId) -> StoreResult<TimeDelta> {
         let throttle = &self.judging.throttles.rollup_state;
         let state =
-            throttle.unless_resting(self.table, async |table| table.rollup_state().await).await?;
+            throttle.unless_throttled(self.table, async |table| table.rollup_state().await).await?;
         let Some(state) = state else {
             return Ok(silence_limit(&[], &[]));
         };

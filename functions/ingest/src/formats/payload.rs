@@ -12,7 +12,7 @@ use super::line_protocol::mapping::metric_name;
 use super::scale::{Scale, Scaled};
 use super::{units, vocabulary};
 use crate::formats::draft::{Fault, Refusal};
-use crate::formats::moment::Moment;
+use crate::formats::moment::PayloadTime;
 
 /// A format whose payloads are trees of JSON.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Payload {
     pub(crate) device: Option<String>,
     /// The name that people gave it.
     pub(crate) name: Option<String>,
-    pub(crate) moment: Moment,
+    pub(crate) moment: PayloadTime,
     /// The values by part, such as `switch:1`. The part without a name is the device itself.
     pub(crate) parts: BTreeMap<String, BTreeMap<MetricName, Measured>>,
     /// The refusals of values that cannot be read.
@@ -115,7 +115,7 @@ impl Measured {
 
 impl Payload {
     /// A payload before anything is read from it.
-    pub(crate) fn new(device: Option<&str>, moment: Moment) -> Self {
+    pub(crate) fn new(device: Option<&str>, moment: PayloadTime) -> Self {
         Self {
             device: device.map(str::to_owned),
             name: None,
@@ -387,11 +387,11 @@ pub(crate) fn text<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
 
 /// The time of measurement from a number of seconds since 1970 or from a text; without either, the time of arrival. 0
 /// means that the clock was never set.
-pub(crate) fn moment(value: Option<&Value>) -> Moment {
+pub(crate) fn moment(value: Option<&Value>) -> PayloadTime {
     match value {
-        Some(Value::Number(number)) => Moment::parse(&number.to_string()),
-        Some(Value::String(text)) => Moment::parse(text),
-        _ => Moment::Arrival,
+        Some(Value::Number(number)) => PayloadTime::parse(&number.to_string()),
+        Some(Value::String(text)) => PayloadTime::parse(text),
+        _ => PayloadTime::Arrival,
     }
 }
 
@@ -427,7 +427,7 @@ pub(crate) mod tests {
         Some(shown)
     }
 
-    impl std::fmt::Display for Moment {
+    impl std::fmt::Display for PayloadTime {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             match self {
                 Self::Arrival => f.write_str("@arrival"),
@@ -441,7 +441,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_array_is_phases_and_a_bad_value_takes_no_other_down() {
-        let mut payload = Payload::new(None, Moment::Arrival);
+        let mut payload = Payload::new(None, PayloadTime::Arrival);
         let rows: &[Row] = &[("W", "current_w", SAME), ("V", "voltage", SAME)];
         let object = json!({"W": [1, null, "3", "x"], "V": [0, 0, 0, 0, 0, 0, 0, 0, 9]});
         assert!(payload.take("", &object, rows));

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use super::payload::{Payload, Rest, Row, TreeFormat, has_row, moment, rows, text};
 use super::scale::{FAHRENHEIT, MILLI, OPENING, SAME, SWITCH, Scale};
-use super::units::{Conversion, TENTH};
+use super::units::{TENTH, UnitConversion};
 use super::vocabulary;
-use crate::formats::moment::Moment;
+use crate::formats::moment::PayloadTime;
 
 /// Members of components that switch, dim, move or meter.
 const METERED: &[Row] = rows! {
@@ -255,7 +255,7 @@ pub(crate) fn parameters() -> Vec<Row> {
 
 /// Watt-minutes to kWh, rounded to the milliwatt-hour.
 const WATT_MINUTES: Scale =
-    Scale::Number(Conversion::By(|watt_minutes| watt_minutes / 60_000.0, 6));
+    Scale::Number(UnitConversion::By(|watt_minutes| watt_minutes / 60_000.0, 6));
 
 /// The alarm of a gas sensor.
 const ALARM: Scale = Scale::Words(&[("none", "0"), ("mild", "1"), ("heavy", "1"), ("test", "0")]);
@@ -402,7 +402,7 @@ fn status_of(components: &[Value]) -> Value {
 
 /// Reads a component: the members that its table has, then all others.
 fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Payload {
-    let mut one = Payload::new(None, Moment::Arrival);
+    let mut one = Payload::new(None, PayloadTime::Arrival);
     let object = values.get(OBJECT).and_then(Value::as_u64);
     let sensed: Vec<Row> = OBJECTS
         .iter()

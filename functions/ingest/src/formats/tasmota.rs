@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::payload::{Payload, Rest, Row, TreeFormat, has_row, moment, rows, text};
 use super::scale::{FAHRENHEIT, SAME, SWITCH, Scale};
 use super::units::{
-    Conversion, INCHES_OF_MERCURY, KILOMETRES_PER_HOUR, KNOTS, MILES_PER_HOUR,
-    MILLIMETRES_OF_MERCURY, PSI, TENFOLD, TENTH,
+    INCHES_OF_MERCURY, KILOMETRES_PER_HOUR, KNOTS, MILES_PER_HOUR, MILLIMETRES_OF_MERCURY, PSI,
+    TENFOLD, TENTH, UnitConversion,
 };
 use super::vocabulary;
 
@@ -102,12 +102,12 @@ const NOT_SENSORS: [&str; 4] = ["ENERGY", "Wifi", "Berry", "ZbReceived"];
 
 /// Prefixes of sections that measure a distance, with the metric and the conversion from their unit. All other sections
 /// measure in cm.
-const DISTANCES: &[(&str, &str, Conversion)] = &[
+const DISTANCES: &[(&str, &str, UnitConversion)] = &[
     ("VL53", "distance", TENTH),
     ("TOF10120", "distance", TENTH),
     ("A02", "distance", TENTH),
     ("HRXL", "distance", TENTH),
-    ("AS3935", "lightning_distance", Conversion::Same),
+    ("AS3935", "lightning_distance", UnitConversion::Same),
 ];
 
 pub(super) const FORMAT: TreeFormat = TreeFormat {
@@ -254,15 +254,15 @@ fn scale(told: &Value, metric: &str) -> Scale {
             Some("inHg") => INCHES_OF_MERCURY,
             Some("kPa") => TENFOLD,
             Some("psi") => PSI,
-            _ => Conversion::Same,
+            _ => UnitConversion::Same,
         }),
         "wind_speed" | "wind_gust" => Scale::Number(match text(told, "SpeedUnit") {
             Some("km/h") => KILOMETRES_PER_HOUR,
             Some("mph") => MILES_PER_HOUR,
             Some("kn") => KNOTS,
-            Some("ft/s") => Conversion::Times("0.3048"),
-            Some("yd/s") => Conversion::Times("0.9144"),
-            _ => Conversion::Same,
+            Some("ft/s") => UnitConversion::Times("0.3048"),
+            Some("yd/s") => UnitConversion::Times("0.9144"),
+            _ => UnitConversion::Same,
         }),
         _ => SAME,
     }
