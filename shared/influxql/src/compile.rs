@@ -438,7 +438,9 @@ impl<'a> Compiler<'a> {
                 });
                 Ok(made.collect())
             }
-            other if has_wildcard(other) => refuse!("unsupported expression with wildcard"),
+            other if other.has(&Expression::is_wildcard) => {
+                refuse!("unsupported expression with wildcard")
+            }
             _ => Ok(vec![column.clone()]),
         }
     }
@@ -491,11 +493,11 @@ impl<'a> Compiler<'a> {
 
                 self.count += 1;
                 let known = self.calls.iter().position(|known| *known == call);
-                let place = known.unwrap_or_else(|| {
+                let index = known.unwrap_or_else(|| {
                     self.calls.push(call);
                     self.calls.len() - 1
                 });
-                Ok(ColumnContent::Call(place))
+                Ok(ColumnContent::Call(index))
             }
             Expression::Binary { operator, sides } if operator.is_arithmetic() => {
                 let sides = [self.cell(&sides[0])?, self.cell(&sides[1])?];
@@ -626,25 +628,9 @@ fn ungrouped(of: &Expression) -> &Expression {
     }
 }
 
+/// Whether an expression has a call, other than of a function of single numbers.
 fn has_call(of: &Expression) -> bool {
-    match of {
-        Expression::Call { name, arguments } => {
-            Math::of(name).is_none() || arguments.iter().any(has_call)
-        }
-        Expression::Binary { sides, .. } => sides.iter().any(has_call),
-        Expression::Group(inside) => has_call(inside),
-        _ => false,
-    }
-}
-
-fn has_wildcard(of: &Expression) -> bool {
-    match of {
-        Expression::Wildcard(_) | Expression::Pattern(_) => true,
-        Expression::Call { arguments, .. } => arguments.iter().any(has_wildcard),
-        Expression::Binary { sides, .. } => sides.iter().any(has_wildcard),
-        Expression::Group(inside) => has_wildcard(inside),
-        _ => false,
-    }
+    of.has(&|part| matches!(part, Expression::Call { name, .. } if Math::of(name).is_none()))
 }
 
 fn replace_field(arguments: &mut [Expression], field: &str) {

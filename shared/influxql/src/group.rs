@@ -235,7 +235,7 @@ impl<'a> PointGrouping<'a> {
                 let has_field = |name: &str| table.column(name).is_some();
                 let tag = |name: &str| table.tag(name);
                 if self.holds(&values, has_field, tag) {
-                    let (group, instance) = self.place(&mut groups, key, tag, make);
+                    let (group, instance) = self.instance(&mut groups, key, tag, make);
                     group.rows.push(PointRow { at: row.at, values, instance });
                 }
             }
@@ -280,7 +280,7 @@ impl<'a> PointGrouping<'a> {
             }
 
             let room = point.iter().flatten().find_map(|reading| reading.room.as_ref());
-            if let Some((group, instance)) = self.place_of_series(groups, of, room, &values) {
+            if let Some((group, instance)) = self.instance_of_series(groups, of, room, &values) {
                 group.rows.push(PointRow { at: nanoseconds(at), values, instance });
             }
         }
@@ -295,14 +295,14 @@ impl<'a> PointGrouping<'a> {
     ) {
         for (range, rollup) in pieces {
             let room = rollup.rooms.iter().next().and_then(Option::as_ref);
-            if let Some((group, instance)) = self.place_of_series(groups, of, room, &[]) {
+            if let Some((group, instance)) = self.instance_of_series(groups, of, room, &[]) {
                 group.pieces.push(RolledUp { range: *range, rollup, device, instance });
             }
         }
     }
 
     /// The group and the instance of a point of a series; `None` if the condition does not hold for the point.
-    fn place_of_series<'g>(
+    fn instance_of_series<'g>(
         self,
         groups: &'g mut Groups<'a>,
         of: IndexedSeries<'a>,
@@ -314,11 +314,11 @@ impl<'a> PointGrouping<'a> {
         let has_field = |name: &str| of.series.field(name).is_some();
         let tag = |name: &str| of.series.tag(name, room);
         let holds = self.holds(values, has_field, tag);
-        holds.then(|| self.place(groups, InstanceKey { index: of.index, room }, tag, make))
+        holds.then(|| self.instance(groups, InstanceKey { index: of.index, room }, tag, make))
     }
 
     /// The group of an instance, and the index of the instance in the group.
-    fn place<'g>(
+    fn instance<'g>(
         self,
         groups: &'g mut Groups<'a>,
         key: InstanceKey<'_>,
@@ -334,11 +334,11 @@ impl<'a> PointGrouping<'a> {
         });
         // Points of one instance mostly come one after the other.
         let known = group.instances.iter().rposition(|instance| instance.key == key);
-        let place = known.unwrap_or_else(|| {
+        let index = known.unwrap_or_else(|| {
             group.instances.push(make());
             group.instances.len() - 1
         });
-        (group, place)
+        (group, index)
     }
 
     /// Tells whether the condition holds for a point.

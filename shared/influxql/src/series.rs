@@ -108,16 +108,16 @@ fn joined(series: Vec<TaggedSeries<'_>>) -> Vec<TaggedSeries<'_>> {
         }
     }
 
-    let place = |series: &TaggedSeries<'_>| {
+    let index = |series: &TaggedSeries<'_>| {
         let (id, tags) = origin(series);
         others.get(&(id, tags, &series.measurement)).copied()
     };
-    let places: Vec<_> = values.iter().map(place).collect();
+    let indices: Vec<_> = values.iter().map(index).collect();
 
-    for (value, place) in values.into_iter().zip(places) {
+    for (value, index) in values.into_iter().zip(indices) {
         // The joined series gets the tags of the device that has only this measurement. The device of `value` may have
         // tags of other measurements.
-        match place.map(|place| &mut series[place]) {
+        match index.map(|index| &mut series[index]) {
             Some(other) if other.devices.len() == 1 => {
                 other.devices.extend(value.devices);
                 other.room_tag.join(value.room_tag);

@@ -212,7 +212,7 @@ fn cell(
     row: Option<(&PointGroup<'_>, &PointRow)>,
 ) -> Option<Value> {
     match of {
-        ColumnContent::Call(place) => calls[*place].clone(),
+        ColumnContent::Call(index) => calls[*index].clone(),
         ColumnContent::Constant(value) => Some(value.clone()),
         ColumnContent::Nothing => None,
 

@@ -413,8 +413,8 @@ fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Pa
     one.take(part, values, rows);
     let Value::Object(values) = values else { return one };
     let is_read = |key: &str| has_row(rows, key);
-    let place = format!("{component}/");
-    let rest = Rest { part, place: &place, is_read: &is_read, ignored: &[IGNORED] };
+    let prefix = format!("{component}/");
+    let rest = Rest { part, prefix: &prefix, is_read: &is_read, ignored: &[IGNORED] };
 
     match values.get("value").filter(|_| rows.is_empty()).and_then(Value::as_bool) {
         Some(state) => {
@@ -520,11 +520,11 @@ fn read_gen1_list(read: &mut Payload, status: &Value, list: &str, rows: &[Row]) 
 }
 
 /// Reads those members of a status, or of an element of a list, whose keys are not in the lists of this format.
-fn rest_of_gen1(read: &mut Payload, part: &str, place: &str, object: &Value, rows: &[Row]) {
+fn rest_of_gen1(read: &mut Payload, part: &str, prefix: &str, object: &Value, rows: &[Row]) {
     let Value::Object(members) = object else { return };
     let is_read = |key: &str| has_row(rows, key);
     let ignored = &[IGNORED, GEN1_IGNORED];
-    read.rest(Rest { part, place, is_read: &is_read, ignored }, members);
+    read.rest(Rest { part, prefix, is_read: &is_read, ignored }, members);
 }
 
 fn is_valid(sensor: &Value) -> bool {

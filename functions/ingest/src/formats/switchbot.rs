@@ -93,7 +93,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     read.take("", told, &rows);
     if let Value::Object(members) = told {
         let is_read = |key: &str| has_row(&rows, key);
-        read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED] }, members);
+        read.rest(Rest { part: "", prefix: "", is_read: &is_read, ignored: &[IGNORED] }, members);
     }
 
     Some(vec![read])

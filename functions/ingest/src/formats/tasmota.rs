@@ -131,7 +131,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
         is_known = true;
         read.take("", &told["ENERGY"], ENERGY);
         let is_read = |key: &str| has_row(ENERGY, key);
-        let rest = Rest { part: "", place: "ENERGY/", is_read: &is_read, ignored: &[IGNORED] };
+        let rest = Rest { part: "", prefix: "ENERGY/", is_read: &is_read, ignored: &[IGNORED] };
         read.rest(rest, energy);
     }
 
@@ -159,7 +159,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     }
 
     let is_read = |key: &str| has_row(STATE, key);
-    let rest = Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED] };
+    let rest = Rest { part: "", prefix: "", is_read: &is_read, ignored: &[IGNORED] };
     read.rest(rest, members.iter().filter(|(_, it)| !it.is_object()));
     Some(vec![read])
 }
@@ -196,8 +196,8 @@ fn read_section(read: &mut Payload, section: &Section<'_>, told: &Value, taken: 
         is_read.contains(&key) || has_row(taken, key) || has_row(&nested, key) || is_own(key)
     };
     let ignored: Vec<&str> = IGNORED.split_whitespace().filter(|key| *key != "Speed").collect();
-    let place = format!("{name}/");
-    read.rest(Rest { part, place: &place, is_read: &is_read, ignored: &ignored }, values);
+    let prefix = format!("{name}/");
+    read.rest(Rest { part, prefix: &prefix, is_read: &is_read, ignored: &ignored }, values);
     is_known
 }
 
