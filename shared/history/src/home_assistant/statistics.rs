@@ -207,7 +207,7 @@ impl<'a> StatisticHours<'a> {
         let mut rows = statement.query([series.metadata_id])?;
         while let Some(row) = rows.next()? {
             match HourRow::read(row, series) {
-                Ok(hour) => self.add(hour, &conversion)?,
+                Ok(hour) => self.add(&hour, &conversion)?,
                 Err(error) => {
                     let hour_id = text(row, 7)?.unwrap_or_default();
                     let hour = format!("hour {hour_id} of {}", series.id);
@@ -234,7 +234,7 @@ impl<'a> StatisticHours<'a> {
     }
 
     /// Sends the points of an hour, if it has a value and no states.
-    fn add(&mut self, row: HourRow, conversion: &Conversion) -> anyhow::Result<()> {
+    fn add(&mut self, row: &HourRow, conversion: &Conversion) -> anyhow::Result<()> {
         let notes = &self.output.notes;
         let Some(start) = row.start else {
             notes.leave_out("hours without a time");
