@@ -9,7 +9,7 @@ use api::AboutBody;
 use domain::{About, DeviceId, Reading, RoomId, Timestamp};
 use fastrand::Rng;
 use serde_json::json;
-use table::db::{What, Write};
+use table::db::{Write, WriteChange};
 use table::item::Item;
 use table::item::attribute::SAID_ABOUT;
 use table::memory_db::{MemoryDb, on};
@@ -45,7 +45,7 @@ impl Rules for Design {
     }
 
     fn made(&self, mut write: Write, _known: Option<Item>) -> Option<Write> {
-        if let What::Update(_, changes) = &mut write.what {
+        if let WriteChange::Update(_, changes) = &mut write.change {
             changes.retain(|change| *change.path() != SAID_ABOUT.into());
         }
         Some(write)

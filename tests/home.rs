@@ -215,7 +215,7 @@ impl<S: Store> Home<S> {
             let settings = rollup::Settings {
                 zone: self.zone,
                 retention: self.retention,
-                following: rollups::Following::default(),
+                rollup_delay: rollups::RollupDelay::default(),
                 max_read_units: u32::MAX,
                 max_write_units: u32::MAX,
             };

@@ -15,12 +15,12 @@ use crate::architecture::{root, rust_files};
 
 /// The figures of the workspace.
 const LIMITS: Figures = Figures {
-    tuple_parameters: 4,
+    tuple_parameters: 0,
     closures_called_it: 0,
-    long_functions: 7,
-    bodies_in_one_piece: 111,
+    long_functions: 5,
+    bodies_in_one_piece: 109,
     heavy_sentences: 13,
-    shared_type_names: 74,
+    shared_type_names: 58,
 };
 
 /// A body with a decision may have so many lines.

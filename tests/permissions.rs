@@ -401,7 +401,7 @@ async fn each_port_of_alerts_asks_what_it_declares() {
         store.delete_alert_state(&state.key, 1, invocation));
     check!(NoteRechecks: store.note_rechecks(&[(d.clone().into(), at(0))], invocation));
     check!(ReadRechecks: store.rechecks(None, 10, invocation));
-    let recheck = Recheck { what: d.clone().into(), since: at(0), after: None, touch: 0 };
+    let recheck = Recheck { target: d.clone().into(), since: at(0), after: None, touch: 0 };
     check!(FinishRechecks:
         store.move_recheck(&recheck, &d, invocation),
         store.remove_recheck(&recheck, invocation));

@@ -5,9 +5,9 @@ use std::fmt::Debug;
 use domain::Order;
 use fastrand::Rng;
 use table::db::{
-    AttributeChange, Db, If, ItemQuery, Keys, Path, What, Write, WriteOutcome, above, absent, add,
-    any, at_least, at_most, below, check, delete, fewer, holds, is, member, present, put, remove,
-    set, set_if_absent, take, upsert,
+    AttributeChange, Db, If, ItemQuery, Keys, Path, Write, WriteChange, WriteOutcome, above,
+    absent, add, any, at_least, at_most, below, check, delete, fewer, holds, is, member, present,
+    put, remove, set, set_if_absent, take, upsert,
 };
 use table::given::invocation;
 use table::item::{Attribute, Item};
@@ -178,8 +178,8 @@ impl Schedule {
     /// A write that a transaction takes: an update of it changes something.
     fn part(&mut self, sk: &str) -> Write {
         let write = self.write(sk);
-        match &write.what {
-            What::Update(_, changes) if changes.is_empty() => {
+        match &write.change {
+            WriteChange::Update(_, changes) if changes.is_empty() => {
                 let number = self.number();
                 write.with([set(NUMBERS[0], number)])
             }

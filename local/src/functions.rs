@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use chrono::TimeDelta;
 use dynamodb::DynamoStore;
 use outgoing::Reach;
-use rollups::{Following, Retention};
+use rollups::{Retention, RollupDelay};
 use runtime::auth::Auth;
 use runtime::clock::SystemClock;
 use runtime::config::MaxUnits;
@@ -24,8 +24,8 @@ use crate::stream_poller::StreamFunction;
 use crate::work_queue::LocalWorkQueue;
 
 /// How soon rollups follow changes, by the options or by the batching window on this machine.
-pub(crate) fn following(options: &Options) -> Following {
-    options.following.unwrap_or_else(|| Following::gathering_for(ROLLUP_STREAM.window))
+pub(crate) fn rollup_delay(options: &Options) -> RollupDelay {
+    options.rollup_delay.unwrap_or_else(|| RollupDelay::gathering_for(ROLLUP_STREAM.window))
 }
 
 /// The units per second that the rollup function assumes. The engine itself has no limit.
@@ -89,7 +89,7 @@ impl Functions {
     pub(crate) async fn start(
         store: &DynamoStore,
         options: &Options,
-        following: Following,
+        rollup_delay: RollupDelay,
         auth: Auth,
         ingest_url: Option<String>,
     ) -> Self {
@@ -111,7 +111,7 @@ impl Functions {
             ingest_url,
             command: options.command.clone(),
             frame_ancestors: options.frame_ancestors.clone(),
-            following,
+            rollup_delay,
             max_units,
             reach: Reach::Local,
             alert_topic: None,
@@ -145,7 +145,7 @@ impl Consumers {
         work: LocalWorkQueue,
         dead_letters: &DeadLetters,
         options: &Options,
-        following: Following,
+        rollup_delay: RollupDelay,
         page_url: String,
     ) -> Self {
         let unbounded = MaxUnits { read: MAX_UNITS, write: MAX_UNITS };
@@ -153,7 +153,7 @@ impl Consumers {
         let settings = rollup::Settings {
             zone: options.time_zone,
             retention: retention(options),
-            following,
+            rollup_delay,
             max_read_units: max_units.read,
             max_write_units: max_units.write,
         };

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
     use crate::engine::Engine;
     use crate::{Data, Options};
-    use rollups::Following;
+    use rollups::RollupDelay;
 
     /// Sends the head of a request. Returns the answer if it comes before the body.
     async fn answer_to_head(
@@ -303,8 +303,8 @@ mod tests {
         let engine = Engine::start(&Data::Memory, None).unwrap();
         let store = DynamoStore::connect(&engine.store_config(), Layout::default());
         let options = Options::default();
-        let following = Following::default();
-        let functions = Functions::start(&store, &options, following, Auth::On, None).await;
+        let rollup_delay = RollupDelay::default();
+        let functions = Functions::start(&store, &options, rollup_delay, Auth::On, None).await;
         let token = given::token("t", Scope::Admin);
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
         store.add_token(&token, &invocation).await.unwrap();

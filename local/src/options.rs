@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::FrameAncestors;
 use domain::{Timestamp, Zone};
 use outgoing::Url;
-use rollups::Following;
+use rollups::RollupDelay;
 use runtime::telemetry::Telemetry;
 use table::shards::Shards;
 
@@ -61,7 +61,7 @@ pub struct Options {
     pub day_retention_days: Option<u32>,
     /// How soon rollups follow changes; by default after the template's batching window. A machine gathers changes for
     /// a sixtieth of that time.
-    pub following: Option<Following>,
+    pub rollup_delay: Option<RollupDelay>,
     /// The time zone of the days of rollups, for a table that has none yet; UTC by default.
     pub time_zone: Zone,
     /// The number of partitions of the registry's devices; by default the table's number, or 1 for a new table.
@@ -100,7 +100,7 @@ impl Default for Options {
             retention_days: None,
             quarter_retention_days: None,
             day_retention_days: None,
-            following: None,
+            rollup_delay: None,
             time_zone: Zone::UTC,
             device_shards: None,
             conditions_index: None,

@@ -10,7 +10,7 @@ use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpR
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
 use dynamodb::DynamoStore;
-use rollups::{Following, SKEW, newest_sealable_end};
+use rollups::{RollupDelay, SKEW, newest_sealable_end};
 use runtime::auth::Auth;
 use runtime::clock::{Clock as _, Deadline, Stopwatch, SystemClock};
 use runtime::dead_letters::DeadLetter;
@@ -172,11 +172,11 @@ async fn start_background(
 async fn start_pollers(
     engine: &Engine,
     consumers: &Consumers,
-    following: Following,
+    rollup_delay: RollupDelay,
     dead_letters: &DeadLetters,
     stopped: &watch::Receiver<bool>,
 ) -> anyhow::Result<Vec<RunningPoller>> {
-    let rollup_stream = StreamSource { window: following.window(), ..ROLLUP_STREAM };
+    let rollup_stream = StreamSource { window: rollup_delay.window(), ..ROLLUP_STREAM };
     let streams = [
         (REGISTRY_STREAM, consumers.registry_of_stream()),
         (rollup_stream, consumers.rollup_of_stream()),
@@ -225,16 +225,16 @@ impl System {
         let config = engine.store_config();
         let store = connect(&options, &engine).await?;
         let dead_letters = DeadLetters::default();
-        let following = functions::following(&options);
+        let rollup_delay = functions::rollup_delay(&options);
         let told = ingest_url.clone();
-        let functions = Functions::start(&store, &options, following, Auth::Owner, told);
+        let functions = Functions::start(&store, &options, rollup_delay, Auth::Owner, told);
         let functions = Box::pin(functions).await;
         let authorizer = options
             .auth
             .then(|| Arc::new(Authorizer::new(store.clone(), options.telemetry.clone())));
         let served = if options.auth {
             let told = ingest_url.clone();
-            Box::pin(Functions::start(&store, &options, following, Auth::On, told)).await
+            Box::pin(Functions::start(&store, &options, rollup_delay, Auth::On, told)).await
         } else {
             functions.clone()
         };
@@ -242,7 +242,7 @@ impl System {
         let sender = LocalWorkQueue::to(Arc::clone(&work));
         let page_url = options.page_url.clone().unwrap_or_else(|| url.clone());
         let consumers =
-            Consumers::start(&store, sender, &dead_letters, &options, following, page_url);
+            Consumers::start(&store, sender, &dead_letters, &options, rollup_delay, page_url);
 
         warn_of_wrong_clock(&store).await?;
         let (stop, stopped) = watch::channel(false);
@@ -253,7 +253,7 @@ impl System {
             state.map_or_else(|| options.time_zone.name().to_owned(), |state| state.zone);
 
         let pollers =
-            start_pollers(&engine, &consumers, following, &dead_letters, &stopped).await?;
+            start_pollers(&engine, &consumers, rollup_delay, &dead_letters, &stopped).await?;
         let queue_poller = QueuePoller {
             queue: work,
             source: ROLLUP_QUEUE,

@@ -38,8 +38,8 @@ impl TableApi {
         let table = table.as_laid_out(&Invocation::until(Deadline::after(TIMEOUT))).await?;
         let (max_read_units, _) =
             table.max_units(&Invocation::until(Deadline::after(TIMEOUT))).await?;
-        let following = functions::following(&options);
-        let functions = Functions::start(&table, &options, following, Auth::Owner, None);
+        let rollup_delay = functions::rollup_delay(&options);
+        let functions = Functions::start(&table, &options, rollup_delay, Auth::Owner, None);
         let functions = Box::pin(functions).await;
         Ok(Self { store, functions, max_read_units })
     }

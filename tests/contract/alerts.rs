@@ -610,7 +610,11 @@ pub(super) async fn a_look_keeps_the_earliest_instant_and_is_removed_only_as_it_
     for (millis, earliest) in [(50, 50), (90, 50), (50, 50), (20, 20), (30, 20)] {
         touch(store, &[(device("d").into(), at(millis))]).await;
         let [recheck] = &rechecks(store).await[..] else { panic!("one") };
-        assert_eq!((&recheck.what, recheck.since), (&device("d").into(), at(earliest)), "{millis}");
+        assert_eq!(
+            (&recheck.target, recheck.since),
+            (&device("d").into(), at(earliest)),
+            "{millis}"
+        );
         if let Some(known) = known {
             assert!(!remove(&known).await, "it was touched again at {millis}");
         }
@@ -619,7 +623,7 @@ pub(super) async fn a_look_keeps_the_earliest_instant_and_is_removed_only_as_it_
     let known = known.expect("one");
     assert!(remove(&known).await);
     assert!(!remove(&known).await, "twice");
-    touch(store, &[(known.what.clone(), known.since)]).await;
+    touch(store, &[(known.target.clone(), known.since)]).await;
     assert!(!remove(&known).await, "a later look at the same instant");
     assert_eq!(rechecks(store).await.len(), 1);
 }
@@ -630,8 +634,8 @@ pub(super) async fn a_look_at_a_rule_moves_on_until_the_rule_is_touched(store: &
     let rule = Rechecked::Rule("r".parse().expect("an id"));
     touch(store, &[(device("r").into(), at(5)), (rule.clone(), at(9))]).await;
     let [first, of_device] = &rechecks(store).await[..] else { panic!("two") };
-    assert_eq!((&first.what, &first.after), (&rule, &None), "rules come before devices");
-    assert_eq!(of_device.what, device("r").into());
+    assert_eq!((&first.target, &first.after), (&rule, &None), "rules come before devices");
+    assert_eq!(of_device.target, device("r").into());
 
     assert!(step(first, "d1").await);
     assert!(step(first, "d2").await, "the place is no touch");
@@ -665,16 +669,16 @@ pub(super) async fn looks_at_once_keep_the_earliest_instant(store: &impl AlertPo
         if !page.has_more {
             break;
         }
-        after = found.last().map(|recheck: &Recheck| recheck.what.clone());
+        after = found.last().map(|recheck: &Recheck| recheck.target.clone());
     }
-    assert_eq!(found.iter().map(|recheck| recheck.what.to_string()).collect::<Vec<_>>(), names);
+    assert_eq!(found.iter().map(|recheck| recheck.target.to_string()).collect::<Vec<_>>(), names);
     for recheck in &found {
-        let expected = if recheck.what == device("d07").into() { 80 } else { 100 };
+        let expected = if recheck.target == device("d07").into() { 80 } else { 100 };
         assert_eq!(recheck.since, at(expected), "{recheck:?}");
     }
     // Touched while somebody removes them, no touch is lost.
     let again = async |recheck: Recheck| {
-        let touched = [(recheck.what.clone(), recheck.since)];
+        let touched = [(recheck.target.clone(), recheck.since)];
         let (removed, ()) = futures_util::join!(
             async { answer!(store.remove_recheck(&recheck)) },
             touch(store, &touched)
@@ -684,7 +688,7 @@ pub(super) async fn looks_at_once_keep_the_earliest_instant(store: &impl AlertPo
     for (recheck, _) in join_all(found.into_iter().map(again)).await {
         let left = rechecks(store).await;
         assert!(
-            left.iter().any(|it| it.what == recheck.what && it.touch != recheck.touch),
+            left.iter().any(|it| it.target == recheck.target && it.touch != recheck.touch),
             "{recheck:?}"
         );
     }

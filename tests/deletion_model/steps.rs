@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use domain::{DeviceId, Reading, Timestamp};
-use table::db::{ItemQuery, What, Write};
+use table::db::{ItemQuery, Write, WriteChange};
 use table::item::attribute::{DELETED, ENDED, FOUND};
 use table::item::{Attribute, Decode as _, Item};
 use table::keys::Key;
@@ -59,10 +59,10 @@ impl Rules for LoggedDesign {
 
     fn made(&self, mut write: Write, known: Option<Item>) -> Option<Write> {
         let is_end = changes(&write, ENDED);
-        let is_put = matches!(write.what, What::Put(_));
+        let is_put = matches!(write.change, WriteChange::Put(_));
         let is_deleted = known.is_some_and(|known| known.contains_key(DELETED));
         match self.design {
-            Design::NoTombstone if is_end => write.what = What::Delete(write.key()),
+            Design::NoTombstone if is_end => write.change = WriteChange::Delete(write.key()),
             Design::NoQuiet if is_end => {
                 write.conditions.retain(|condition| !compares(condition, FOUND));
             }

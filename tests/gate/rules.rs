@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use table::db::{Db, Each, If, ItemQuery, Items, RefusedWrites, What, Write, WriteOutcome};
+use table::db::{Db, Each, If, ItemQuery, Items, RefusedWrites, Write, WriteChange, WriteOutcome};
 use table::item::{Attribute, Item};
 use table::keys::Key;
 use table::layout::Layout;
@@ -39,7 +39,7 @@ pub(crate) fn key_of(item: &Item) -> Option<Key> {
 
 /// Whether an update changes an attribute.
 pub(crate) fn changes(write: &Write, name: &'static str) -> bool {
-    let What::Update(_, changes) = &write.what else { return false };
+    let WriteChange::Update(_, changes) = &write.change else { return false };
     changes.iter().any(|change| *change.path() == name.into())
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use domain::{FoldRules, QuarterHour, Reading, Timestamp};
-use table::db::{If, Op, What, Write, absent, any};
+use table::db::{If, Op, Write, WriteChange, absent, any};
 use table::item::attribute::{RAW_UNTIL, SEALED, SETTINGS};
 use table::item::{Attribute, Decode as _, Item, Kind as _};
 use table::keys::{Key, PK, SK, reading_sk};
@@ -96,12 +96,12 @@ impl Rules for InstanceDesign {
 
     fn made(&self, write: Write, known: Option<Item>) -> Option<Write> {
         let ItemKey { pk, sk } = write.key();
-        match (Key::parse(&pk, &sk), &write.what) {
-            (Some(Key::Rollup(..)), What::Put(item)) => {
+        match (Key::parse(&pk, &sk), &write.change) {
+            (Some(Key::Rollup(..)), WriteChange::Put(item)) => {
                 let rollup = rollup_of(item.clone());
                 self.design.made(write, &rollup, known.map(rollup_of))
             }
-            (Some(Key::RollupState), What::Update(..)) => {
+            (Some(Key::RollupState), WriteChange::Update(..)) => {
                 let is_left_out = self.design == Design::OnlyForward && moves_back(&write);
                 (!is_left_out).then_some(write)
             }
@@ -129,7 +129,7 @@ impl Design {
             (Self::Add, Some(known)) => {
                 let mut sum = StoredRollup { rollup: known.rollup, ..rollup.clone() };
                 sum.rollup.append(&rollup.rollup, &FoldRules::default());
-                put.what = What::Put(sum.item());
+                put.change = WriteChange::Put(sum.item());
             }
             (Self::BlindPut, _) => put.conditions.clear(),
             (Self::SkipUnchanged, Some(known)) => {
@@ -166,7 +166,7 @@ fn deleted_if_empty(put: Write, rollup: &StoredRollup) -> Write {
     if !rollup.rollup.is_empty() {
         return put;
     }
-    Write { what: What::Delete(put.key()), conditions: put.conditions }
+    Write { change: WriteChange::Delete(put.key()), conditions: put.conditions }
 }
 
 /// Whether an update moves a mark back, which it does where the mark is ahead.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::Deserialize;
 use serde_json::Value;
-use table::db::{AttributeChange, What, Write, present, remove, set};
+use table::db::{AttributeChange, Write, WriteChange, present, remove, set};
 use table::item::attribute::{SETTINGS, SPENT, STATUS};
 use table::item::{Attribute, Decode as _, Item};
 use table::keys::{Key, PK};
@@ -172,8 +172,8 @@ impl Rules for LoggedDesign {
 }
 
 fn changes_of(write: &mut Write) -> &mut Vec<AttributeChange> {
-    match &mut write.what {
-        What::Update(_, changes) => changes,
+    match &mut write.change {
+        WriteChange::Update(_, changes) => changes,
         other => panic!("{other:?} is no update"),
     }
 }

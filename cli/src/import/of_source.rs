@@ -28,7 +28,7 @@ use super::estimate::Estimate;
 use super::hourly;
 use super::imported::Imported;
 use super::patterns::Patterns;
-use super::points::{Selection, SeriesMap, beside_no_means, in_vacant_hours};
+use super::points::{Selection, SelectionOptions, SeriesMap, beside_no_means, in_vacant_hours};
 use super::registry::RegistryLine;
 use super::round::Rounds;
 use super::session::{self, after_upload, exit_code, state_of};
@@ -316,8 +316,9 @@ fn counters_of(device: &DeviceId, client: &Client) -> anyhow::Result<BTreeSet<Me
 }
 
 fn selection(args: &ImportArgs, now: Timestamp) -> anyhow::Result<Selection> {
-    let span = (args.from.as_deref(), args.to.as_deref());
-    Selection::of(span, (&args.only, &args.except), now)
+    let (from, to) = (args.from.as_deref(), args.to.as_deref());
+    let options = SelectionOptions { from, to, only: &args.only, except: &args.except };
+    Selection::of(options, now)
 }
 
 /// The points that the person wants from a source.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use domain::given::zone;
 use local::{Data, Options, System};
-use rollups::Following;
+use rollups::RollupDelay;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Runtime;
@@ -55,7 +55,7 @@ impl Server {
         let options = Options {
             data: Data::Dir(data.to_owned()),
             time_zone: zone("Etc/UTC"),
-            following: Some(Following::at_once(Duration::ZERO)),
+            rollup_delay: Some(RollupDelay::at_once(Duration::ZERO)),
             registry_max_age: Duration::ZERO,
             port: 0,
             ..options

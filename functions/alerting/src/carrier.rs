@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use alerts::{Email, Outgoing};
 use chrono::TimeDelta;
-use outgoing::{Request, Verdict};
+use outgoing::{AnswerVerdict, Request};
 use runtime::clock::Clock;
 use sending::SendRequest;
 
@@ -79,12 +79,14 @@ impl Carrier {
                 (answer.verdict(clock.now()), answer.reason(&request), answer.may_have_arrived())
             }
             Ok((Err(error), _)) => (error.verdict(), error.to_string(), error.may_have_arrived),
-            Err(_) => (Verdict::UNANSWERED, "the code of the client panicked".to_owned(), true),
+            Err(_) => {
+                (AnswerVerdict::UNANSWERED, "the code of the client panicked".to_owned(), true)
+            }
         };
         let (is_lasting, retry_after) = match verdict {
-            Verdict::Delivered => return Ok(()),
-            Verdict::Later { retry_after } => (false, retry_after),
-            Verdict::Failing { retry_after } => (true, retry_after),
+            AnswerVerdict::Delivered => return Ok(()),
+            AnswerVerdict::Later { retry_after } => (false, retry_after),
+            AnswerVerdict::Failing { retry_after } => (true, retry_after),
         };
         Err(NotCarried { reason, is_lasting, retry_after, may_have_arrived })
     }

@@ -38,7 +38,7 @@ use domain::ChannelId;
 use judging::{Judging, RequestThrottle};
 use storm::BegunStorms;
 use table::{BoundedMemory, MessageKey, Recheck, Remembered, StoredAlertState, WaitingMessage};
-use task::ReadPosition;
+use task::ReadPositions;
 
 /// How long a delivered message is remembered that the table could not delete.
 const UNDELETED_AGE: TimeDelta = TimeDelta::days(1);
@@ -58,11 +58,11 @@ pub struct Alerting<S, C> {
     running: Remembered<()>,
     /// The last heartbeat of this process.
     heartbeat: Remembered<()>,
-    due: ReadPosition<StoredAlertState>,
-    rechecks: ReadPosition<Recheck>,
+    due: ReadPositions<StoredAlertState>,
+    rechecks: ReadPositions<Recheck>,
     /// Limits the request that removes a recheck or notes its last judged device.
     recheck_note_throttle: RequestThrottle,
-    waiting_positions: ReadPosition<WaitingMessage>,
+    waiting_positions: ReadPositions<WaitingMessage>,
     begun_storms: BegunStorms,
     /// Delivered messages that the table could not delete. A later round deletes them and sends none again.
     undeleted: BoundedMemory<(ChannelId, MessageKey), ()>,
@@ -86,10 +86,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             judging: Judging::default(),
             running: Remembered::default(),
             heartbeat: Remembered::default(),
-            due: ReadPosition::default(),
-            rechecks: ReadPosition::default(),
+            due: ReadPositions::default(),
+            rechecks: ReadPositions::default(),
             recheck_note_throttle: RequestThrottle::default(),
-            waiting_positions: ReadPosition::default(),
+            waiting_positions: ReadPositions::default(),
             begun_storms: storm::none_begun(),
             undeleted: BoundedMemory::new(MAX_UNDELETED, UNDELETED_AGE),
         }

@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use domain::RuleId;
-use judging::{JudgingReport, JudgingSession, LostMessages, Rules, SeriesError};
+use judging::{AlertRules, JudgingReport, JudgingSession, LostMessages, SeriesError};
 use runtime::clock::Clock;
 use runtime::telemetry::{WideEvent, chain};
 use table::panic::{Panic, catching};
@@ -15,7 +15,7 @@ use table::{AlertKey, Invocation, MAX_CACHED_ENTRIES, Recheck, Session, StoreErr
 
 use crate::Alerting;
 use crate::ports::Store;
-use crate::task::{ReadPosition, ReadTasks, Task};
+use crate::task::{ReadPositions, ReadTasks, Task};
 
 /// The least time for each kind of judging tasks, however much the kinds before it have to do. If there is less time in
 /// total, all kinds have equal shares.
@@ -125,7 +125,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     pub(crate) async fn judge_minute(
         &self,
         session: Session<'_, S>,
-        rules: &Rules,
+        rules: &AlertRules,
         is_noted: bool,
     ) -> Minute {
         let mut minute = Minute::default();
@@ -150,14 +150,24 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 
     /// Judges the states that are due.
-    async fn judge_due(&self, rules: &Rules, minute: &mut Minute, session: &JudgingSession<'_, S>) {
+    async fn judge_due(
+        &self,
+        rules: &AlertRules,
+        minute: &mut Minute,
+        session: &JudgingSession<'_, S>,
+    ) {
         let due = self.read(&self.due, minute, session).await;
         minute.report.append(Box::pin(session.judge_due(rules, &due)).await);
     }
 
     /// Judges devices and rules again by their rechecks. A recheck that fails or panics stays, and the others are still
     /// done.
-    async fn recheck(&self, rules: &Rules, minute: &mut Minute, session: &JudgingSession<'_, S>) {
+    async fn recheck(
+        &self,
+        rules: &AlertRules,
+        minute: &mut Minute,
+        session: &JudgingSession<'_, S>,
+    ) {
         let mut rechecks = self.read(&self.rechecks, minute, session).await;
         // In a fixed order, rechecks that the table throttles would always delay the same rechecks.
         fastrand::shuffle(&mut rechecks);
@@ -166,7 +176,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                 minute.report.is_cut = true;
                 return;
             }
-            let name = format!("the recheck of {}", recheck.what);
+            let name = format!("the recheck of {}", recheck.target);
             match catching(self.recheck_one(&recheck, rules, minute, session)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(failure)) => minute.fail(name, failure),
@@ -178,14 +188,14 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Reads tasks of a kind. If reading fails midway, the tasks that were read are judged.
     async fn read<T: Task<Owner = ()>>(
         &self,
-        place: &ReadPosition<T>,
+        positions: &ReadPositions<T>,
         minute: &mut Minute,
         session: &JudgingSession<'_, S>,
     ) -> Vec<T> {
         // Half of the time is for reading, the other half for judging.
         let session = session.table;
         let reading = session.invocation.shortened_to(session.invocation.remaining() / 2);
-        let read = place.read_on(session.within(&reading), &()).await;
+        let read = positions.read_on(session.within(&reading), &()).await;
         let ReadTasks { tasks, unreadable, is_cut, failure, .. } = read;
         minute.report.is_cut |= is_cut;
         for item in unreadable {
@@ -205,7 +215,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     async fn recheck_one(
         &self,
         recheck: &Recheck,
-        rules: &Rules,
+        rules: &AlertRules,
         minute: &mut Minute,
         session: &JudgingSession<'_, S>,
     ) -> Result<(), SeriesError> {
@@ -216,11 +226,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         if is_done {
             let remove = async |table: Session<'_, S>| table.remove_recheck(recheck).await;
-            self.recheck_note_throttle.unless_resting(session.table, remove).await?;
+            self.recheck_note_throttle.unless_throttled(session.table, remove).await?;
             minute.rechecks += 1;
         } else if let Some(device) = &up_to {
             let note = async |table: Session<'_, S>| table.move_recheck(recheck, device).await;
-            self.recheck_note_throttle.unless_resting(session.table, note).await?;
+            self.recheck_note_throttle.unless_throttled(session.table, note).await?;
         }
         Ok(())
     }

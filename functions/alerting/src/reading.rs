@@ -15,8 +15,8 @@ use table::{
 
 use crate::Alerting;
 use crate::ports::Store;
-use crate::round::Round;
-use crate::sent::Sent;
+use crate::round::SendingRound;
+use crate::sent::ChannelResult;
 use crate::storm::{Storms, may_storm, read_recent};
 use crate::task::ReadTasks;
 use crate::waiting::{Waiting, is_test, lasting_key, leave};
@@ -53,7 +53,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         session: Session<'_, S>,
         channel: &StoredChannel,
         now: Timestamp,
-        sent: &mut Sent,
+        sent: &mut ChannelResult,
     ) -> Waiting {
         let reading = part_for_reading(session.invocation);
         let session = session.within(&reading).at(now);
@@ -83,8 +83,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         channel: &StoredChannel,
         due: &[WaitingMessage],
-        sent: &mut Sent,
-        round: &Round<'_, S>,
+        sent: &mut ChannelResult,
+        round: &SendingRound<'_, S>,
     ) -> Storms {
         if !due.iter().any(may_storm) {
             return Storms::default();
@@ -103,8 +103,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     pub(crate) async fn states(
         &self,
         keys: &[AlertKey],
-        sent: &mut Sent,
-        round: &Round<'_, S>,
+        sent: &mut ChannelResult,
+        round: &SendingRound<'_, S>,
     ) -> ReadStates {
         let time = round.beginning.invocation.remaining().saturating_sub(SENDING);
         let reading = round.beginning.invocation.shortened_to(time);
@@ -131,8 +131,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     pub(crate) async fn ended_rules(
         &self,
         messages: &[WaitingMessage],
-        sent: &mut Sent,
-        round: &Round<'_, S>,
+        sent: &mut ChannelResult,
+        round: &SendingRound<'_, S>,
     ) -> EndedRules {
         let named = messages.iter().filter(|message| !is_test(message));
         let named = named.map(|message| &message.logged.alert.rule);

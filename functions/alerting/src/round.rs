@@ -1,14 +1,14 @@
 //! What the channels share in one round of sending. Sends nothing.
 
-use judging::Rules;
+use judging::AlertRules;
 use table::Session;
 use tokio::sync::OnceCell;
 
 use crate::storm::RecentMessages;
 
 /// What the channels share in one round of sending.
-pub(crate) struct Round<'a, S> {
-    pub(crate) rules: &'a Rules,
+pub(crate) struct SendingRound<'a, S> {
+    pub(crate) rules: &'a AlertRules,
     /// The part of the time in which requests are chosen and begun.
     pub(crate) beginning: Session<'a, S>,
     /// The whole time of the round, for noting the results of requests.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use judging::Rules;
+use judging::AlertRules;
 use outgoing::Request;
 use runtime::clock::{Clock, Deadline};
 use runtime::queue::Failure;
@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 
 use crate::carrier::NotCarried;
 use crate::ports::{NAME, Store};
-use crate::round::Round;
+use crate::round::SendingRound;
 use crate::sent::AllSent;
 use crate::{Alerting, Event};
 
@@ -108,7 +108,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         session: Session<'_, S>,
         is_minute: bool,
-    ) -> (Option<Arc<Rules>>, Option<StoreError>) {
+    ) -> (Option<Arc<AlertRules>>, Option<StoreError>) {
         let reading = session.invocation.shortened_to(session.invocation.remaining() / 3);
         let judging = self.judging.session(session.within(&reading));
         let read = if is_minute { judging.refresh().await } else { judging.rules().await };
@@ -123,7 +123,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     async fn minute(
         &self,
         session: Session<'_, S>,
-        rules: &Rules,
+        rules: &AlertRules,
         is_noted: bool,
         log: &mut WideEvent,
     ) -> MinuteDone {
@@ -150,7 +150,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 
     /// Sends waiting messages, and notes the results within `time`. A channel that fails delays no other channel.
-    async fn send(&self, session: Session<'_, S>, rules: &Rules, time: Duration) -> AllSent {
+    async fn send(&self, session: Session<'_, S>, rules: &AlertRules, time: Duration) -> AllSent {
         // A request begins only if its answer can still be awaited and noted.
         let noting = session.invocation.shortened_to(time);
         let beginning =
@@ -162,7 +162,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             Err(error) => return AllSent::without_channels(error),
         };
 
-        let round = Round { rules, beginning, noting, recent: OnceCell::new() };
+        let round = SendingRound { rules, beginning, noting, recent: OnceCell::new() };
         AllSent::of(self.send_all(&channels, &round).await)
     }
 

@@ -24,8 +24,8 @@ use crate::names::RegisteredNames;
 use crate::ports::Store;
 use crate::post::Envelope;
 use crate::reading::{EndedRules, ReadStates};
-use crate::round::Round;
-use crate::sent::Sent;
+use crate::round::SendingRound;
+use crate::sent::ChannelResult;
 use crate::storm::Storms;
 use crate::waiting::{
     self, Chosen, MAX_MESSAGES, Waiting, first_attempt, is_test, lasting_key, leave,
@@ -63,11 +63,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     pub(crate) async fn send_all(
         &self,
         channels: &[StoredChannel],
-        round: &Round<'_, S>,
-    ) -> Vec<(String, Sent)> {
+        round: &SendingRound<'_, S>,
+    ) -> Vec<(String, ChannelResult)> {
         join_all(channels.iter().map(async |channel| {
             let failing_since = channel.failing.map(|failing| failing.since);
-            let mut sent = Sent { failing_since, ..Sent::default() };
+            let mut sent = ChannelResult { failing_since, ..ChannelResult::default() };
             let now = self.clock.now();
             let mut waiting = self.waiting(round.beginning, channel, now, &mut sent).await;
 
@@ -89,8 +89,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         channel: &StoredChannel,
         waiting: Waiting,
-        sent: &mut Sent,
-        round: &Round<'_, S>,
+        sent: &mut ChannelResult,
+        round: &SendingRound<'_, S>,
     ) -> StoreResult<()> {
         let Waiting { free, count, .. } = waiting;
         let (mut chosen, storms) = self.choose_for_channel(channel, free, sent, round).await;
@@ -148,8 +148,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         channel: &StoredChannel,
         mut waiting: Vec<WaitingMessage>,
-        sent: &mut Sent,
-        round: &Round<'_, S>,
+        sent: &mut ChannelResult,
+        round: &SendingRound<'_, S>,
     ) -> (Chosen, Storms) {
         let now = self.clock.now();
         // Looked up for all messages, not only for due ones: a message that was given up never becomes due, and would
@@ -186,8 +186,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         channel: &StoredChannel,
         mut due: Vec<WaitingMessage>,
         ended: &EndedRules,
-        sent: &mut Sent,
-        round: &Round<'_, S>,
+        sent: &mut ChannelResult,
+        round: &SendingRound<'_, S>,
     ) -> (Chosen, Storms) {
         let storms = self.storms(channel, &due, sent, round).await;
         leave(&mut due, |message| storms.holds(message));
@@ -212,8 +212,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         repeated: &[WaitingMessage],
         later: &[WaitingMessage],
         ended: &EndedRules,
-        sent: &mut Sent,
-        round: &Round<'_, S>,
+        sent: &mut ChannelResult,
+        round: &SendingRound<'_, S>,
     ) -> Chosen {
         let needed = states_needed(repeated, &BTreeMap::new(), self.clock.now());
         let states = self.states(&needed, sent, round).await;
@@ -226,7 +226,12 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
     /// Deletes obsolete messages. If one cannot be deleted, later messages of its state are left to the next round.
     /// Otherwise the receiver could get the obsolete message last.
-    async fn drop_messages(&self, chosen: &mut Chosen, sent: &mut Sent, round: &Round<'_, S>) {
+    async fn drop_messages(
+        &self,
+        chosen: &mut Chosen,
+        sent: &mut ChannelResult,
+        round: &SendingRound<'_, S>,
+    ) {
         // Half of the time is for deleting, the other half for sending.
         let beginning = round.beginning.invocation;
         let dropping = beginning.shortened_to(beginning.remaining() / 2);
@@ -335,7 +340,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         secret: Result<Secret, NotCarried>,
         leased: &Leased,
         storms: &Storms,
-        round: &Round<'_, S>,
+        round: &SendingRound<'_, S>,
     ) -> Result<(), NotCarried> {
         let secret = secret?;
         // A message whose text cannot be made counts as refused by its receiver, and the minute goes on.
@@ -352,7 +357,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         secret: &Secret,
         leased: &Leased,
         storms: &Storms,
-        round: &Round<'_, S>,
+        round: &SendingRound<'_, S>,
     ) -> Outgoing {
         let Leased { messages, repeated, .. } = leased;
         let registered = RegisteredNames::of(session, messages).await;
@@ -369,7 +374,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         session: Session<'_, S>,
         channel: &StoredChannel,
         leased: &[WaitingMessage],
-        sent: &mut Sent,
+        sent: &mut ChannelResult,
     ) -> StoreResult<()> {
         let deleting = self.delete_delivered(session, leased);
         let ending = self.end_failing(session, channel, sent);
@@ -400,7 +405,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         session: Session<'_, S>,
         channel: &StoredChannel,
-        sent: &mut Sent,
+        sent: &mut ChannelResult,
     ) -> StoreResult<()> {
         sent.failing_since = None;
         if channel.failing.is_some() {

@@ -12,7 +12,7 @@ const MAX_NAMED: usize = 10;
 
 /// The result of serving one channel.
 #[derive(Debug, Default)]
-pub(crate) struct Sent {
+pub(crate) struct ChannelResult {
     /// The number of messages that were sent.
     pub(crate) messages: usize,
     /// The number of messages that were dropped, because nobody needs them any more.
@@ -52,7 +52,7 @@ pub(crate) struct AllSent {
 
 impl AllSent {
     /// Adds up the results of channels, each with its id.
-    pub(crate) fn of(served: Vec<(String, Sent)>) -> Self {
+    pub(crate) fn of(served: Vec<(String, ChannelResult)>) -> Self {
         let mut all = Self { channels: Some(served.len()), ..Self::default() };
         for (channel, sent) in served {
             all.messages += sent.messages;
@@ -137,7 +137,10 @@ mod tests {
     fn a_message_that_cannot_be_read_is_named() {
         let (pk, sk) = ("ALERT#WAITING".to_owned(), "phone#r#device:d#1".to_owned());
         let unreadable = vec![UnreadableItem { pk, sk, why: ItemError::Missing("message") }];
-        let all = AllSent::of(vec![("phone".to_owned(), Sent { unreadable, ..Sent::default() })]);
+        let all = AllSent::of(vec![(
+            "phone".to_owned(),
+            ChannelResult { unreadable, ..ChannelResult::default() },
+        )]);
         let [damaged] = &all.damaged[..] else { panic!("one: {:?}", all.damaged) };
         assert!(
             damaged.starts_with("phone: the item ALERT#WAITING phone#r#device:d#1"),

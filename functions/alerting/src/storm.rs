@@ -14,7 +14,7 @@ use table::{
     WaitingMessage,
 };
 
-use crate::sent::Sent;
+use crate::sent::ChannelResult;
 use crate::waiting::{MAX_READ, is_test};
 
 /// The largest number of a rule's devices that get messages of their own within [`WINDOW`].
@@ -142,7 +142,7 @@ fn count_by_rule(messages: &[WaitingMessage]) -> BTreeMap<RuleId, usize> {
 /// storm would hold back.
 pub(crate) async fn read_recent(
     session: Session<'_, impl ReadToldMessages>,
-    sent: &mut Sent,
+    sent: &mut ChannelResult,
 ) -> RecentMessages {
     let (mut recent, mut after) = (RecentMessages::default(), None);
     // Messages with a time up to ten minutes ahead count as recent, because clocks differ. A message that is hours

@@ -24,10 +24,10 @@ const STATES: usize = 1_000;
 const RECHECKS: usize = 100;
 /// The number of messages that are read at once.
 const MESSAGES: usize = 100;
-/// How long the place where reading ended is kept, so that the next minute goes on there. Later, another process may
-/// have read the rest.
+/// How long it is kept where reading ended, so that the next minute goes on there. Later, another process may have read
+/// the rest.
 const MAX_KEPT: TimeDelta = TimeDelta::minutes(2);
-/// The largest number of owners for whom the place where reading ended is kept. With more, all are forgotten.
+/// The largest number of owners for whom it is kept where reading ended. With more, all are forgotten.
 const MAX_OWNERS: usize = 10_000;
 /// The largest number of tasks of a kind that a minute reads.
 const MAX_TASKS: usize = 10_000;
@@ -40,17 +40,17 @@ pub(crate) trait Task: Sized + Clone + Debug + Send {
     const MAX: usize;
     /// The owner of tasks, which are read for each owner by itself.
     type Owner: Eq + Hash + Clone + Debug + Send + Sync;
-    /// The key of the item after which the next page begins.
-    type Place: Clone + Debug + Send + Sync;
+    /// The key of an item, after which the next page begins.
+    type Key: Clone + Debug + Send + Sync;
 
     fn page(
         session: Session<'_, impl Store>,
         owner: &Self::Owner,
-        after: Option<&Self::Place>,
+        after: Option<&Self::Key>,
     ) -> impl Future<Output = StoreResult<TaskPage<Self>>> + Send;
 
-    /// Whether a task must be handled together with the item at `place`.
-    fn belongs_to(&self, _: &Self::Place) -> bool {
+    /// Whether a task must be handled together with the items after `key`.
+    fn belongs_with(&self, _: &Self::Key) -> bool {
         false
     }
 }
@@ -59,15 +59,15 @@ pub(crate) trait Task: Sized + Clone + Debug + Send {
 pub(crate) struct TaskPage<T: Task> {
     tasks: Vec<T>,
     unreadable: Vec<UnreadableItem>,
-    next: Option<T::Place>,
+    next: Option<T::Key>,
 }
 
 impl<T: Task> TaskPage<T> {
     /// Makes a page. The next page begins after the last task.
-    fn of(page: ListPage<T>, place: impl Fn(&T) -> T::Place) -> Self {
+    fn of(page: ListPage<T>, key: impl Fn(&T) -> T::Key) -> Self {
         let Listing { found: tasks, unreadable, .. } = page.listing;
         let last = tasks.last().filter(|_| page.has_more);
-        Self { next: last.map(place), tasks, unreadable }
+        Self { next: last.map(key), tasks, unreadable }
     }
 }
 
@@ -88,7 +88,7 @@ impl Task for StoredAlertState {
     const NAME: &'static str = "states that are due";
     const MAX: usize = MAX_TASKS;
     type Owner = ();
-    type Place = String;
+    type Key = String;
 
     async fn page(
         session: Session<'_, impl Store>,
@@ -106,7 +106,7 @@ impl Task for Recheck {
     const NAME: &'static str = "rechecks";
     const MAX: usize = MAX_TASKS;
     type Owner = ();
-    type Place = Rechecked;
+    type Key = Rechecked;
 
     async fn page(
         session: Session<'_, impl Store>,
@@ -114,7 +114,7 @@ impl Task for Recheck {
         after: Option<&Rechecked>,
     ) -> StoreResult<TaskPage<Self>> {
         let page = session.rechecks(after, RECHECKS).await?;
-        Ok(TaskPage::of(page, |recheck| recheck.what.clone()))
+        Ok(TaskPage::of(page, |recheck| recheck.target.clone()))
     }
 }
 
@@ -124,7 +124,7 @@ impl Task for WaitingMessage {
     const NAME: &'static str = "messages that wait";
     const MAX: usize = MAX_READ;
     type Owner = ChannelId;
-    type Place = WaitingKey;
+    type Key = WaitingKey;
 
     async fn page(
         session: Session<'_, impl Store>,
@@ -135,65 +135,67 @@ impl Task for WaitingMessage {
         Ok(TaskPage::of(page, Self::key))
     }
 
-    fn belongs_to(&self, place: &WaitingKey) -> bool {
+    fn belongs_with(&self, key: &WaitingKey) -> bool {
         let alert = &self.logged.alert;
-        *alert == place.alert || alert.rule == place.alert.rule && may_storm(self)
+        *alert == key.alert || alert.rule == key.alert.rule && may_storm(self)
     }
 }
 
-/// For each owner of tasks, the place where the next call goes on reading.
+/// For each owner of tasks, where the last call stopped reading; `None` if it read the last task.
 #[derive(Debug)]
-pub(crate) struct ReadPosition<T: Task>(BoundedMemory<T::Owner, Option<KeptTasks<T>>>);
+pub(crate) struct ReadPositions<T: Task>(BoundedMemory<T::Owner, Option<ReadPosition<T>>>);
 
-/// Where the next call goes on, and tasks that were read before and belong together with later ones.
+/// Where a call stopped reading.
 #[derive(Debug, Clone)]
-struct KeptTasks<T: Task> {
-    place: T::Place,
-    part: Vec<T>,
+struct ReadPosition<T: Task> {
+    /// The key after which the next call begins.
+    after: T::Key,
+    /// Tasks that the call read and left undone, because they belong together with tasks after the key.
+    unfinished: Vec<T>,
 }
 
-impl<T: Task> Default for ReadPosition<T> {
+impl<T: Task> Default for ReadPositions<T> {
     fn default() -> Self {
         Self(BoundedMemory::new(MAX_OWNERS, MAX_KEPT))
     }
 }
 
-impl<T: Task> ReadPosition<T> {
+impl<T: Task> ReadPositions<T> {
     /// Reads tasks from where the last call ended. If that was the last task, begins with the first one.
     pub(crate) async fn read_on(
         &self,
         session: Session<'_, impl Store>,
         owner: &T::Owner,
     ) -> ReadTasks<T> {
-        let kept = self.0.get(owner, session.now).flatten();
-        let has_begun_later = kept.is_some();
-        let (mut place, mut tasks) = match kept {
-            Some(KeptTasks { place, part }) => (Some(place), part),
+        let last = self.0.get(owner, session.now).flatten();
+        let has_begun_later = last.is_some();
+        let (mut next, mut tasks) = match last {
+            Some(ReadPosition { after, unfinished }) => (Some(after), unfinished),
             None => (None, Vec::new()),
         };
 
         let most = tasks.len() + T::MAX;
         let (mut unreadable, mut failure) = (Vec::new(), None);
         loop {
-            match T::page(session, owner, place.as_ref()).await {
+            match T::page(session, owner, next.as_ref()).await {
                 Ok(page) => {
                     tasks.extend(page.tasks);
                     unreadable.extend(page.unreadable);
-                    place = page.next;
+                    next = page.next;
                 }
                 Err(error) => failure = Some(error),
             }
-            if place.is_none() || failure.is_some() || tasks.len() >= most {
+            if next.is_none() || failure.is_some() || tasks.len() >= most {
                 break;
             }
         }
 
-        let is_cut = place.is_some();
-        let kept = place.map(|place| {
-            let part = tasks.extract_if(.., |task| task.belongs_to(&place)).collect();
-            KeptTasks { place, part }
+        let is_cut = next.is_some();
+        let position = next.map(|after| {
+            let unfinished = tasks.extract_if(.., |task| task.belongs_with(&after)).collect();
+            ReadPosition { after, unfinished }
         });
-        self.0.keep(owner.clone(), kept, session.now);
+        self.0.keep(owner.clone(), position, session.now);
         ReadTasks { tasks, unreadable, has_begun_later, is_cut, failure }
     }
 }
@@ -213,8 +215,8 @@ mod tests {
             let state = firing("r", &format!("d{number:04}"));
             assert!(store.put_alert_state(&state, &invocation()).await.expect("memory"));
         }
-        let place = ReadPosition::<StoredAlertState>::default();
-        let read = async || place.read_on(session(&store, &invocation()), &()).await;
+        let positions = ReadPositions::<StoredAlertState>::default();
+        let read = async || positions.read_on(session(&store, &invocation()), &()).await;
 
         store.fail_after(1, [StoreError::Throttled("for now".into())]);
         let first = read().await;
@@ -223,7 +225,7 @@ mod tests {
 
         store.fail_with([StoreError::Throttled("for now".into())]);
         let none = read().await;
-        assert_eq!((none.tasks.len(), none.is_cut), (0, true), "the place stays");
+        assert_eq!((none.tasks.len(), none.is_cut), (0, true), "the position stays");
 
         let last = read().await;
         assert_eq!((last.tasks.len(), last.is_cut), (500, false));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use alerts::{MAX_PAUSE, next_attempt};
 use chrono::TimeDelta;
 use domain::{ChannelId, RuleId, Timestamp};
-use judging::Rules;
+use judging::AlertRules;
 use table::{
     AlertKey, AlertState, Listing, MessageKey, StoredAlertState, StoredChannel, WaitingMessage,
 };
@@ -156,7 +156,7 @@ pub(crate) fn put_in_order(messages: &mut [WaitingMessage]) {
 pub(crate) fn due(
     messages: Vec<WaitingMessage>,
     channel: &StoredChannel,
-    rules: &Rules,
+    rules: &AlertRules,
     now: Timestamp,
 ) -> Vec<WaitingMessage> {
     let is_quiet = channel.quiet_hours.is_some_and(|hours| hours.contain(now, rules.zone()));

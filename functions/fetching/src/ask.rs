@@ -91,7 +91,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
             Ok(Ok(fetched)) => Ok(fetched),
             Ok(Err(error)) => {
                 let pause = match error.verdict() {
-                    outgoing::Verdict::Failing { .. } => FailurePause::Mend,
+                    outgoing::AnswerVerdict::Failing { .. } => FailurePause::Mend,
                     _ if error.cause == sending::Cause::TooLarge => FailurePause::Mend,
                     _ => FailurePause::Transient,
                 };

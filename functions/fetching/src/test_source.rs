@@ -176,7 +176,7 @@ fn asked_until(source: &PolledSource, until: Timestamp) -> String {
 }
 
 /// Collects the numbers of an answer by their pointers.
-fn numbers(value: &Value, place: &str, found: &mut BTreeMap<String, Value>) {
+fn numbers(value: &Value, pointer: &str, found: &mut BTreeMap<String, Value>) {
     if found.len() >= MAX_NUMBERS {
         return;
     }
@@ -184,19 +184,19 @@ fn numbers(value: &Value, place: &str, found: &mut BTreeMap<String, Value>) {
     let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
     match value {
         Value::Number(_) => {
-            found.insert(place.to_owned(), value.clone());
+            found.insert(pointer.to_owned(), value.clone());
         }
         Value::String(text) if text.trim().parse::<f64>().is_ok() => {
-            found.insert(place.to_owned(), value.clone());
+            found.insert(pointer.to_owned(), value.clone());
         }
         Value::Array(elements) => {
             for (position, element) in elements.iter().enumerate() {
-                numbers(element, &format!("{place}/{position}"), found);
+                numbers(element, &format!("{pointer}/{position}"), found);
             }
         }
         Value::Object(members) => {
             for (name, member) in members {
-                numbers(member, &format!("{place}/{}", escaped(name)), found);
+                numbers(member, &format!("{pointer}/{}", escaped(name)), found);
             }
         }
         _ => {}

@@ -1,7 +1,6 @@
 //! Completes readings from the registry: fills in rooms, and attaches new facts about devices. The registry function
 //! learns these facts from the stored readings. Writes nothing.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
@@ -65,32 +64,33 @@ pub(crate) fn attach_about(
 ) {
     let sender = request.counted_sender.map(|sender| sender.name.clone());
     let mut said = SaidSoFar::of(found);
-    let is_known = |reading: &Reading| {
-        found.is_registered(&reading.device)
-            && reading.named_room.as_ref().is_none_or(|room| found.has_room(room))
-    };
 
-    // Most readings have no facts, and the readings of a device follow one another. Such a reading needs no look-up.
+    // Most readings say nothing new, and the readings of a device follow one another. A reading of the same device and
+    // room as the last one needs no look-up.
     let mut last_known: Option<&Reading> = None;
     for reading in request.readings_mut() {
-        let is_like_last =
-            |last: &Reading| last.device == reading.device && last.named_room == reading.named_room;
-        if reading.about.is_none() && (last_known.is_some_and(is_like_last) || is_known(reading)) {
+        let is_like = |last: &Reading| {
+            (&last.device, &last.named_room) == (&reading.device, &reading.named_room)
+        };
+        if reading.about.is_none() && (last_known.is_some_and(is_like) || is_known(reading, found))
+        {
             last_known = Some(reading);
             continue;
         }
 
-        let mut about = reading.about.take().map(|about| *about).unwrap_or_default();
-        let room_name = about.room_name.take();
-        let mut news = said.news_of_device(reading, &about).unwrap_or_default();
-        news.introduces_room = said.introduces_room(reading, room_limit, now);
-        news.room_name = said.news_of_room(reading, room_name);
+        let mut news = said.news_of(reading, room_limit, now);
         if introduced.contains(&reading.device) {
             // Every reading of the device names the sender, because a single reading might fail to be stored.
             news.introduced_by.clone_from(&sender);
         }
         reading.about = (!news.is_empty()).then(|| Box::new(news));
     }
+}
+
+/// Whether the device and the named room of a reading are registered.
+fn is_known(reading: &Reading, found: &FoundDevices) -> bool {
+    found.is_registered(&reading.device)
+        && reading.named_room.as_ref().is_none_or(|room| found.has_room(room))
 }
 
 /// The registry as it will be when the readings that were handled so far are applied.
@@ -112,28 +112,34 @@ impl<'a> SaidSoFar<'a> {
         }
     }
 
+    /// Takes the facts of a reading. Returns those that are new.
+    fn news_of(&mut self, reading: &mut Reading, limit: &RoomLimit, now: Timestamp) -> About {
+        let mut about = reading.about.take().map(|about| *about).unwrap_or_default();
+        let room_name = about.room_name.take();
+        About {
+            introduces_room: self.introduces_room(reading, limit, now),
+            room_name: self.news_of_room(reading, room_name),
+            ..self.news_of_device(reading, &about).unwrap_or_default()
+        }
+    }
+
     /// The facts in `about` that the device does not have yet; `None` without such facts.
     fn news_of_device(&mut self, reading: &Reading, about: &About) -> Option<About> {
         let id = &reading.device;
-        let known = match self.devices.entry(id.clone()) {
-            Entry::Occupied(described) => described.into_mut(),
-            Entry::Vacant(slot) => match self.found.device(id) {
-                Some(device) => {
-                    let news = device.news(about)?;
-                    slot.insert(device.with_about(&news)?);
-                    return Some(news);
-                }
-                None if self.found.is_registered(id) => return None,
-                // A new device with the metrics and the room of its first reading. All facts in `about` are new to the
-                // device. Each room counts as registered here, because `introduces_room` decides about rooms.
-                None => {
-                    slot.insert(DeviceObservation::of(reading).new_device(id.clone(), |_| true))
-                }
-            },
+        let known = match self.devices.get(id).or_else(|| self.found.device(id)) {
+            Some(known) => known,
+            None if self.found.is_registered(id) => return None,
+            // A new device with the metrics and the room of its first reading. All facts in `about` are new to the
+            // device. Each room counts as registered here, because `introduces_room` decides about rooms.
+            None => {
+                let new = DeviceObservation::of(reading).new_device(id.clone(), |_| true);
+                self.devices.entry(id.clone()).or_insert(new)
+            }
         };
 
         let news = known.news(about)?;
-        *known = known.with_about(&news)?;
+        let described = known.with_about(&news)?;
+        self.devices.insert(id.clone(), described);
         Some(news)
     }
 

@@ -31,7 +31,7 @@ use runtime::telemetry::{Telemetry, WideEvent};
 use table::{Invocation, Session, StoreResult};
 
 use formats::ReadingFormat;
-use intake::sender::Sender;
+use intake::sender::RequestSender;
 use intake::submission::Submission;
 use limits::counted_sender::CountedSender;
 use limits::counted_sender::ReplyDialect;
@@ -118,7 +118,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
         // Boxed, like the future of an HTTP request: nested futures are too deep for the compiler.
         let mut report = match submission {
             Ok(Some(submission)) => {
-                if let Sender::Topic(device) = &submission.sender {
+                if let RequestSender::Topic(device) = &submission.sender {
                     log.set("mqtt.device", device.as_str());
                 }
                 if let Some(FetchedMessage { of, dry, .. }) = submission.fetched {

@@ -9,7 +9,7 @@ use runtime::http::Call;
 
 use crate::formats::line_protocol::Precision;
 use crate::formats::line_protocol::mapping::MappingRules;
-use crate::intake::sender::Sender;
+use crate::intake::sender::RequestSender;
 use crate::intake::submission::StoreOptions;
 use crate::intake::times::Times;
 use crate::limits::counted_sender::CountedSender;
@@ -32,7 +32,7 @@ impl<C: Clock> Pipeline<C> {
         let reader = Reader {
             precision: precision(&params, dialect)?,
             rules: rules(&params, &grant)?,
-            sender: Sender::of(&grant),
+            sender: RequestSender::of(&grant),
             times: Times::new(request.arrived.unwrap_or_else(|| self.clock.now()), &self.settings),
         };
         let mut points = reader.read(&body)?;
@@ -78,7 +78,7 @@ fn precision(params: &Params, dialect: Dialect) -> Result<Precision, Problem> {
 fn rules(params: &Params, grant: &Grant) -> Result<MappingRules, Problem> {
     let mut rules = MappingRules::default();
     if let Some(scope) = grant.writing() {
-        rules.device = Sender::Holder(&scope.devices).only_device().cloned();
+        rules.device = RequestSender::Holder(&scope.devices).only_device().cloned();
         if let WritableDevices::Prefix(prefix) = &scope.devices {
             rules.prefix = Some(prefix.clone());
         }

@@ -16,7 +16,7 @@ use influxdb::{QueryRequest, is_open, parsed, refused, respond, run_without_tabl
 use influxql::{Epoch, QueryError, RoomTexts, Statement, StatementResult};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::Snapshot;
+use runtime::registry::RegistrySnapshot;
 use table::Session;
 
 use crate::handlers::Handlers;
@@ -93,7 +93,7 @@ async fn snapshot_for(
     statement: &Statement,
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
-) -> Result<Arc<Snapshot>, Failure> {
+) -> Result<Arc<RegistrySnapshot>, Failure> {
     let Handlers { registry, .. } = handlers;
     let Statement::Select(select) = statement else {
         return Ok(registry.snapshot_for_list(call.session, call.log).await?);
@@ -110,7 +110,7 @@ async fn snapshot_for(
 
 /// Runs a statement about stored data.
 async fn run_on(
-    snapshot: &Snapshot,
+    snapshot: &RegistrySnapshot,
     statement: &Statement,
     epoch: Epoch,
     handlers: &Handlers<impl Clock>,

@@ -35,7 +35,7 @@ use api::endpoints::{Function, Operation};
 use api::{FrameAncestors, Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
 use outgoing::Reach;
-use rollups::{Following, LateMarking, MARKED_AHEAD};
+use rollups::{LateMarking, MARKED_AHEAD, RollupDelay};
 use runtime::auth::Auth;
 use runtime::clock::{Clock, Deadline};
 use runtime::config::{Config, MaxUnits};
@@ -71,7 +71,7 @@ pub struct Settings {
     /// The origins whose pages may show the web page in a frame.
     pub frame_ancestors: FrameAncestors,
     /// How soon rollups follow readings.
-    pub following: Following,
+    pub rollup_delay: RollupDelay,
     /// The table's maximum throughput in units a second; `None` without a limit.
     pub max_units: Option<MaxUnits>,
     /// The addresses to which alert channels may connect.
@@ -83,18 +83,15 @@ pub struct Settings {
 impl Default for Settings {
     /// The defaults of a deployed function.
     fn default() -> Self {
-        let registry_max_age = Duration::from_secs(60);
-        let (auth, following) = (Auth::On, Following::default());
-        let (frame_ancestors, reach) = (FrameAncestors::default(), Reach::Public);
         Self {
-            registry_max_age,
-            auth,
+            registry_max_age: Duration::from_secs(60),
+            auth: Auth::On,
             ingest_url: None,
             command: None,
-            frame_ancestors,
-            following,
+            frame_ancestors: FrameAncestors::default(),
+            rollup_delay: RollupDelay::default(),
             max_units: None,
-            reach,
+            reach: Reach::Public,
             alert_topic: None,
         }
     }
@@ -106,12 +103,11 @@ impl From<&Config> for Settings {
             registry_max_age: config.registry_max_age,
             auth: config.auth,
             ingest_url: config.ingest_url.clone(),
-            command: None,
             frame_ancestors: config.frame_ancestors.clone(),
-            following: Following::gathering_for(config.rollup_window),
+            rollup_delay: RollupDelay::gathering_for(config.rollup_window),
             max_units: Some(config.max_units),
-            reach: Reach::Public,
             alert_topic: config.alert_topic.clone(),
+            ..Self::default()
         }
     }
 }
@@ -128,29 +124,19 @@ pub struct Query<S, C> {
 impl<S: Store, C: Clock> Query<S, C> {
     /// Makes the function on a table.
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
-        let Settings {
-            registry_max_age,
-            auth,
-            ingest_url,
-            command,
-            frame_ancestors,
-            following,
-            max_units,
-            reach,
-            alert_topic,
-        } = settings;
-
-        let http = HttpFunction::new(Function::Query, auth, clock.clone(), telemetry.clone())
-            .with_max_units(max_units);
+        let http =
+            HttpFunction::new(Function::Query, settings.auth, clock.clone(), telemetry.clone())
+                .with_max_units(settings.max_units);
+        let (ingest_url, command) = (settings.ingest_url.as_deref(), settings.command.as_deref());
 
         let handlers = Handlers {
-            registry: CachedRegistry::new(registry_max_age, clock.clone()),
-            known_state: RollupStateCache::new(following),
+            registry: CachedRegistry::new(settings.registry_max_age, clock.clone()),
+            known_state: RollupStateCache::new(settings.rollup_delay),
             late: LateMarking::new(MARKED_AHEAD),
             densities: Densities::default(),
-            page: web::WebPage::new(ingest_url.as_deref(), command.as_deref(), &frame_ancestors),
-            reach,
-            alert_topic,
+            page: web::WebPage::new(ingest_url, command, &settings.frame_ancestors),
+            reach: settings.reach,
+            alert_topic: settings.alert_topic,
             judging: Judging::default(),
             fetching: FetchingFunction(Arc::new(NoFunction)),
             clock,

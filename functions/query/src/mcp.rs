@@ -170,9 +170,9 @@ async fn called(
     let now = call.session.now;
 
     let found = async {
-        let asked = tool.asked(&given)?;
+        let request = tool.request(&given)?;
         let answer =
-            ToolApi { operations: handlers, call: &mut *call }.answer(tool.answer, asked).await?;
+            ToolApi { operations: handlers, call: &mut *call }.answer(tool.answer, request).await?;
         let home = handlers.known_state.horizon(call.session).await?.zone();
         Ok::<_, Problem>(timed(answer, home, now))
     };

@@ -28,7 +28,7 @@ pub(crate) use cost::{cost, device_cost};
 pub(crate) use energy::energy;
 pub(crate) use events::device_events;
 use question::devices::{DeviceSearch, QuestionDevices};
-use question::groups::{GroupMeters, GroupOf, RoomsOfRows};
+use question::groups::{GroupOf, RoomsOfRows};
 use question::plan::RowPlan;
 pub(crate) use question::request::QueryScope;
 use question::request::{Grouping, SeriesRequest, metric_names};
@@ -48,19 +48,19 @@ pub(crate) async fn series(
         is_by_room: request.grouping == Grouping::ByRoom,
         ..DeviceSearch::of(scope, &plan)
     };
-    let asked = QuestionDevices::find(search, handlers, is_answerable, call).await?;
-    let devices = asked.devices()?;
+    let found = QuestionDevices::find(search, handlers, is_answerable, call).await?;
+    let devices = found.devices()?;
     let requested = metric_names(request.metrics.as_deref(), &devices)
         .map_err(|unknown| plan.with_lag(unknown, scope))?;
 
-    let groups = asked.groups(request.grouping, &devices);
+    let groups = found.groups(request.grouping, &devices);
     // Values that share a row need one unit. Rooms have rows of their own, so their units may differ.
     let is_combined = groups.first().is_some_and(|group| group.of == GroupOf::All);
     // The columns of all devices. Unless the rows are by room, `add` replaces them by those of the present devices.
     let header = MetricColumns::choose(&request, &requested, &devices, is_combined)?;
     let names = header.names();
-    let rooms = RoomsOfRows(groups.iter().filter_map(|group| group.of.room()).collect());
-    let behind = |id: &DeviceId| asked.behind(id);
+    let rooms_of_all = RoomsOfRows::of_all(&groups);
+    let behind = |id: &DeviceId| found.behind(id);
 
     // The cost of several devices is checked before a reading is read; `gather` limits a single device.
     let reads = groups.iter().flat_map(|group| group.planned_reads(&names, &plan));
@@ -68,33 +68,26 @@ pub(crate) async fn series(
     let mut allowance = ReadAllowance::of_rows(&handlers.densities);
     Box::pin(allowance.charge(call.session, &reads)).await.map_err(problem)?;
 
-    let mut answer = SeriesAnswer::new(&request, &plan, header, asked.is_shared());
+    let mut answer = SeriesAnswer::new(&request, &plan, header, found.is_shared());
     for group in &groups {
         let needs_neighbours = |rule: &MetricRule| request.needs_neighbours(rule);
-        let mut values = Box::pin(group.read(call.session, &names, needs_neighbours, &plan))
-            .await
-            .map_err(problem)?;
+        let reading = group.read(call.session, &names, needs_neighbours, &plan);
+        let mut values = Box::pin(reading).await.map_err(problem)?;
         answer.note_read(&values);
-        if scope == QueryScope::All && request.grouping == Grouping::ByRoom {
-            answer.note_outside_rooms(group, &rooms, &values);
+        if let Some(rooms) = &rooms_of_all {
+            answer.note_outside_rooms(group, rooms, &values);
+            values.retain(|device| rooms.has_rows(group, device));
         }
-        values.retain(|device| group.of != GroupOf::NoRoom || rooms.has_own_rows(device));
 
-        let present = values.iter().filter(|device| group.was_present(device));
-        let present: Vec<&Device> = present.map(|device| device.device).collect();
-        let columns = group.columns(&request, &names, &present)?;
-
-        // Found before `retain` drops silent devices, because a meter of the room may be silent in this range.
-        let mut meters = GroupMeters::default();
-        if group.of.is_combined() {
-            let found = group.behind_meters(&values, columns.sums(), behind, &plan, call.session);
-            meters = Box::pin(found).await.map_err(problem)?;
-        }
+        // Absent devices are dropped after this, because a meter of the room may be silent in this range.
+        let columns = group.columns(&request, &names, &values)?;
+        let meters = group.behind_meters(&values, columns.sums(), behind, &plan, call.session);
+        let meters = Box::pin(meters).await.map_err(problem)?;
         values.retain(|device| group.was_present(device));
 
         answer.add(group, columns, values, meters);
     }
 
-    let (response, is_lacking) = answer.respond(&asked)?;
+    let (response, is_lacking) = answer.respond(&found)?;
     Ok(plan.cached(call, is_lacking, response))
 }

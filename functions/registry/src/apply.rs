@@ -44,42 +44,40 @@ pub(crate) async fn apply(
             return result;
         }
     };
+    // Several records may be about a damaged item. It is given up once for the batch, with the batch's first record.
     for item in &current.unreadable {
         result.give_up(first, ItemKey::new(&item.pk, &item.sk), chain(item));
     }
 
     // All rooms are registered before any device is updated: a device may be in a room that another device introduces.
+    let registered = register_all(session, &batch, &mut current, &mut result, log).await;
+    apply_observations(session, registered, &mut current, &mut result, log).await;
+    update_rooms(session, &batch, &current, &mut result, log).await;
+    result
+}
+
+/// Registers the devices and rooms of a batch that are new. Returns the devices as they are then, without those that
+/// cannot be read or are being deleted.
+async fn register_all<'a>(
+    session: Session<'_, impl RegistryStore>,
+    batch: &'a BTreeMap<DeviceId, ObservedDevice>,
+    current: &mut Current,
+    result: &mut BatchResult,
+    log: &mut WideEvent,
+) -> Vec<(Device, &'a ObservedDevice)> {
     let mut registered = Vec::new();
-    for (id, observed) in &batch {
+    for (id, observed) in batch {
         if current.is_device_damaged(id) {
             continue;
         }
-        let observation = &observed.observation;
-        let registering = Box::pin(register(session, id, observation, &mut current));
-        match catching(registering).await {
-            Ok(Ok(device)) => registered.extend(device.map(|device| (device, observed))),
-            failed => {
-                let failed = failed.map(|written| written.map(drop));
-                let key = || ItemKey::new(DEVICES, id.as_str());
-                result.note(observed.first_record, key, failed, log);
-            }
-        }
+        let registering = Box::pin(register(session, id, &observed.observation, current));
+        let written = catching(registering).await.map(|written| {
+            written.map(|device| registered.extend(device.map(|device| (device, observed))))
+        });
+        let key = || ItemKey::new(DEVICES, id.as_str());
+        result.note(observed.first_record, key, written, log);
     }
-
-    apply_observations(session, registered, &mut current, &mut result, log).await;
-
-    for id in rooms_of(&batch) {
-        let room = current.rooms.get(&id).filter(|_| !current.is_room_damaged(&id));
-        if let Some(room) = room
-            && let Some(earliest) = earliest_naming(&id, &batch)
-        {
-            let first = earliest.observation.rooms[&id].first;
-            let updated = update_room(session, room, first, &batch).await;
-            let key = || ItemKey::new(ROOMS, id.as_str());
-            result.note(earliest.first_record, key, Ok(updated), log);
-        }
-    }
-    result
+    registered
 }
 
 /// Adds the new facts in observations to registered devices. The table may throttle the query of a device's readings.
@@ -120,6 +118,27 @@ async fn apply_observations(
         } else {
             log.error("table.error", &error);
             result.retry_from(first_record);
+        }
+    }
+}
+
+/// Updates the rooms that readings of a batch name.
+async fn update_rooms(
+    session: Session<'_, impl UpdateRegistry>,
+    batch: &BTreeMap<DeviceId, ObservedDevice>,
+    current: &Current,
+    result: &mut BatchResult,
+    log: &mut WideEvent,
+) {
+    for id in rooms_of(batch) {
+        let room = current.rooms.get(&id).filter(|_| !current.is_room_damaged(&id));
+        if let Some(room) = room
+            && let Some(earliest) = earliest_naming(&id, batch)
+        {
+            let first = earliest.observation.rooms[&id].first;
+            let updated = update_room(session, room, first, batch).await;
+            let key = || ItemKey::new(ROOMS, id.as_str());
+            result.note(earliest.first_record, key, Ok(updated), log);
         }
     }
 }

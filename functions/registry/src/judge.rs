@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use domain::{DeviceId, Reading, Timestamp};
-use judging::{BatchReport, Judging, JudgingReport, LostMessages, ReadingsByTime, SeriesError};
+use judging::{BatchReport, Judging, LostMessages, ReadingsByTime, SeriesError};
 use runtime::clock::{Clock, Deadline};
 use runtime::hint::Hint;
 use runtime::stream::{BatchResult, Consumer, Recorded};
@@ -42,34 +42,12 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, 
         invocation: &Invocation,
         log: &mut WideEvent,
     ) -> BatchResult {
-        let mut result = BatchResult::default();
         let ReadingsByDevice { written, first_records } = ReadingsByDevice::of(readings);
-        let part = invocation.shortened_to(MAX_JUDGING.min(invocation.remaining() / 2));
-        let session = self.judging.session(Session::new(self.store, &part, self.clock.now()));
-        let judging = Box::pin(session.judge_batch(&written));
-        let BatchReport { judgements, rechecks, cause } = match catching(judging).await {
-            Ok(report) => report,
-            Err(panic) => {
-                log.error("alerts.panic", &panic);
-                BatchReport { rechecks: first_written(&written), ..BatchReport::default() }
-            }
-        };
-        log_report(log, &judgements);
-        let mut failures = judgements.failures.iter().map(|(_, failure)| failure).chain(&cause);
-        if let Some(failure) = failures.next() {
-            log_failure(log, failure);
-        }
-        if let Some((_, panic)) = judgements.panics.first() {
-            log.error("alerts.panic", panic);
-        }
+        let report = self.judge(&written, invocation, log).await;
+        log_report(log, &report);
 
-        if !rechecks.is_empty() {
-            // Rechecks are called `looks` in the log.
-            log.set("alerts.looks", rechecks.len());
-            self.store_rechecks(&rechecks, &first_records, &mut result, invocation, log).await;
-        }
-
-        if judgements.messages > 0 {
+        let result = self.store_rechecks(&report.rechecks, &first_records, invocation, log).await;
+        if report.judgements.messages > 0 {
             let deadline = Deadline::after(MAX_HINT.min(invocation.remaining()));
             if let Err(why) = self.hint.ask(deadline).await {
                 log.set("alerts.not_hinted", why);
@@ -80,16 +58,40 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, 
 }
 
 impl<S: Store, C: Clock, H: Hint> AlertConsumer<'_, S, C, H> {
+    /// Judges the rules in at most half of the time. After a panic, all devices are to be judged again.
+    async fn judge(
+        &self,
+        written: &BTreeMap<DeviceId, ReadingsByTime>,
+        invocation: &Invocation,
+        log: &mut WideEvent,
+    ) -> BatchReport {
+        let part = invocation.shortened_to(MAX_JUDGING.min(invocation.remaining() / 2));
+        let session = self.judging.session(Session::new(self.store, &part, self.clock.now()));
+        match catching(Box::pin(session.judge_batch(written))).await {
+            Ok(report) => report,
+            Err(panic) => {
+                log.error("alerts.panic", &panic);
+                BatchReport { rechecks: first_written(written), ..BatchReport::default() }
+            }
+        }
+    }
+
     /// Stores rechecks. If one cannot be stored, the device's first record is delivered again, or given up if the error
     /// is permanent.
     async fn store_rechecks(
         &self,
         rechecks: &BTreeMap<DeviceId, Timestamp>,
         first_records: &BTreeMap<DeviceId, usize>,
-        result: &mut BatchResult,
         invocation: &Invocation,
         log: &mut WideEvent,
-    ) {
+    ) -> BatchResult {
+        let mut result = BatchResult::default();
+        if rechecks.is_empty() {
+            return result;
+        }
+
+        // Rechecks are called `looks` in the log.
+        log.set("alerts.looks", rechecks.len());
         let part = invocation.shortened_to(MAX_NOTING);
         let devices: Vec<_> = rechecks.keys().collect();
         let rechecks: Vec<_> =
@@ -100,18 +102,18 @@ impl<S: Store, C: Clock, H: Hint> AlertConsumer<'_, S, C, H> {
             if let Some(error) = &noted.cause {
                 log.error("alerts.looks_error", error);
             }
-            for index in noted.not_stored {
-                let device = devices[index];
-                match (&noted.cause, first_records.get(device)) {
-                    (Some(error), Some(record)) if error.is_permanent() => {
+            for device in noted.not_stored.into_iter().map(|index| devices[index]) {
+                let record = first_records[device];
+                match &noted.cause {
+                    Some(error) if error.is_permanent() => {
                         let key = ItemKey::new(ALERT_RECHECKS, device.as_str());
-                        result.give_up(*record, key, runtime::telemetry::chain(error));
+                        result.give_up(record, key, runtime::telemetry::chain(error));
                     }
-                    (_, Some(record)) => result.retry_from(*record),
-                    (_, None) => {}
+                    _ => result.retry_from(record),
                 }
             }
         }
+        result
     }
 }
 
@@ -141,21 +143,25 @@ fn first_written(written: &BTreeMap<DeviceId, ReadingsByTime>) -> BTreeMap<Devic
     written.iter().filter_map(first).collect()
 }
 
-fn log_report(log: &mut WideEvent, report: &JudgingReport) {
-    if report.judged > 0 {
-        log.set("alerts.judged", report.judged);
+fn log_report(log: &mut WideEvent, report: &BatchReport) {
+    let BatchReport { judgements, cause, .. } = report;
+    if judgements.judged > 0 {
+        log.set("alerts.judged", judgements.judged);
     }
-    if report.messages > 0 {
-        log.set("alerts.messages", report.messages);
+    if judgements.messages > 0 {
+        log.set("alerts.messages", judgements.messages);
     }
-    if let Some(left_out) = LostMessages::of(report.left_out) {
+    if let Some(left_out) = LostMessages::of(judgements.left_out) {
         log.warn("alerts.left_out", &left_out);
     }
-}
 
-fn log_failure(log: &mut WideEvent, failure: &SeriesError) {
-    match failure {
-        SeriesError::Store(error) => log.error("alerts.error", error),
-        SeriesError::OutOfReach(why) => log.set("alerts.out_of_reach", why.as_str()),
+    let mut failures = judgements.failures.iter().map(|(_, failure)| failure).chain(cause);
+    match failures.next() {
+        Some(SeriesError::Store(error)) => log.error("alerts.error", error),
+        Some(SeriesError::OutOfReach(why)) => log.set("alerts.out_of_reach", why.as_str()),
+        None => {}
+    }
+    if let Some((_, panic)) = judgements.panics.first() {
+        log.error("alerts.panic", panic);
     }
 }

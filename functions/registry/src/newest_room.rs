@@ -33,20 +33,16 @@ pub(crate) async fn newest_room(
     current: &mut Current,
 ) -> StoreResult<Option<NamedRoom>> {
     let Ok(range) = TimeRange::new(named.since, Timestamp::MAX) else { return Ok(Some(named)) };
-    let mut query = RangeQuery {
-        range,
-        order: Order::Descending,
-        after: None,
-        limit: FIRST_PAGE,
-        consistent: true,
-    };
+    let (order, limit) = (Order::Descending, FIRST_PAGE);
+    let mut query = RangeQuery { range, order, after: None, limit, consistent: true };
     let mut newest = None;
     let mut found: Option<NamedRoom> = None;
 
-    loop {
+    for limit in [FIRST_PAGE, MAX_SEARCHED_READINGS - FIRST_PAGE] {
+        query.limit = limit;
         let page = session.device_readings(device.id(), &query).await?;
+        newest = newest.or_else(|| page.items.first().map(|reading| reading.at));
         for reading in &page.items {
-            newest.get_or_insert(reading.at);
             let Some(room) = &reading.named_room else { continue };
             match &mut found {
                 Some(found) if found.room == *room => found.since = reading.at,
@@ -58,17 +54,14 @@ pub(crate) async fn newest_room(
             }
         }
 
-        match (page.items.last(), newest, device.place().room()) {
-            (Some(last), _, _) if page.has_more && query.limit == FIRST_PAGE => {
-                query.after = Some(ReadingKey::of(last));
-                query.limit = MAX_SEARCHED_READINGS - FIRST_PAGE;
-            }
-            _ if found.is_some() => return Ok(found),
-            (Some(_), Some(newest), Some(room)) if page.has_more => {
-                return Ok(Some(NamedRoom { room: room.clone(), since: newest }));
-            }
-            // Only the batch names a room: the readings are deleted, or the device has no room yet.
-            _ => return Ok(Some(named)),
-        }
+        let Some(last) = page.items.last().filter(|_| page.has_more) else {
+            // If only the batch names a room, the readings are deleted, or the device has no room yet.
+            return Ok(Some(found.unwrap_or(named)));
+        };
+        query.after = Some(ReadingKey::of(last));
     }
+
+    // There are more readings than are searched. If these name no room, the device stays in its room.
+    let stay = || Some(NamedRoom { room: device.place().room()?.clone(), since: newest? });
+    Ok(found.or_else(stay).or(Some(named)))
 }

@@ -41,7 +41,7 @@ pub enum Reply {
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        struct Probe {
+        struct EventOrigin {
             #[serde(rename = "Records", default)]
             records: Vec<Record>,
             source: Option<String>,
@@ -53,7 +53,7 @@ impl<'de> Deserialize<'de> for Event {
         }
 
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        let Probe { records, source } =
+        let EventOrigin { records, source } =
             serde_json::from_str(text.get()).map_err(D::Error::custom)?;
         let source = records.first().map(|record| &record.source).or(source.as_ref());
 

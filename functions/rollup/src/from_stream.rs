@@ -19,7 +19,7 @@ use table::{Backlog, Invocation, RollupState, Session, StoreError, StoreResult};
 use crate::bucket_folding::{BucketFolding, LocalDay, NotDone, reason};
 use crate::log::Done;
 use crate::ports::Store;
-use crate::registry::Rules;
+use crate::registry::RulesByDevice;
 use crate::state::ZonedRollupState;
 
 /// The number of devices whose rooms are stored concurrently.
@@ -163,7 +163,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         &self,
         session: Session<'_, S>,
         days: &[DayOfDevice],
-        rules: &Rules,
+        rules: &RulesByDevice,
         state: &ZonedRollupState,
         batch: &mut FoldedBatch<'_>,
     ) -> Result<(), Unfinished> {
@@ -302,16 +302,16 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         session: Session<'_, S>,
         oldest: Option<Timestamp>,
     ) -> StoreResult<()> {
-        let (now, following) = (self.clock.now(), self.settings.following);
-        let Some(since) = oldest.filter(|since| following.has_backlog(*since, now)) else {
+        let (now, rollup_delay) = (self.clock.now(), self.settings.rollup_delay);
+        let Some(since) = oldest.filter(|since| rollup_delay.has_backlog(*since, now)) else {
             return Ok(());
         };
-        if self.backlog.get(now, |()| following.note_interval()).is_some() {
+        if self.backlog.get(now, |()| rollup_delay.note_interval()).is_some() {
             return Ok(());
         }
         let backlog = Backlog { since, at: now };
         let note = async |table: Session<'_, S>| table.note_backlog(backlog).await;
-        self.backlog_throttle.unless_resting(session.at(now), note).await?;
+        self.backlog_throttle.unless_throttled(session.at(now), note).await?;
         self.backlog.keep((), now);
         Ok(())
     }

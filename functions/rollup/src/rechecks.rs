@@ -13,7 +13,7 @@ use table::{Rechecked, StoreError, StoreResult};
 use crate::bucket_folding::{BucketFolding, NotDone};
 use crate::log::Done;
 use crate::ports::Store;
-use crate::run::Run;
+use crate::run::ScheduledRun;
 
 /// Quarters that ended longer ago need no rechecks, even if a sweep is very late.
 const MAX_AGE: TimeDelta = TimeDelta::days(1);
@@ -67,7 +67,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     pub(crate) async fn rechecks_of(
         &self,
         range: TimeRange,
-        run: &mut Run<'_, S>,
+        run: &mut ScheduledRun<'_, S>,
     ) -> Result<Rechecks, NotDone> {
         let now = self.clock.now();
         if range.to() < now.saturating_add(-MAX_AGE) {
@@ -84,7 +84,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     pub(crate) async fn note_rechecks(
         &self,
         rechecks: Rechecks,
-        run: &mut Run<'_, S>,
+        run: &mut ScheduledRun<'_, S>,
     ) -> UnnotedRechecks {
         let mut unnoted = UnnotedRechecks::default();
         let Rechecks { breaches: Some(breaches), found, unfolded } = rechecks else {

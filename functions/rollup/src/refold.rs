@@ -9,7 +9,7 @@ use table::{NearestReading, Refold, Session, StoreResult};
 use crate::bucket_folding::{BucketFolding, NotDone, window_end};
 use crate::memory::ListedDevice;
 use crate::ports::Store;
-use crate::run::{MAX_HOME, Run};
+use crate::run::{MAX_HOME, ScheduledRun};
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// After a change of devices' settings, folds the affected rollups again, as far as each device's group is swept.
@@ -19,7 +19,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         sealed_until: &[Timestamp; SWEEP_GROUPS],
         zone: Zone,
         now: Timestamp,
-        run: &mut Run<'_, S>,
+        run: &mut ScheduledRun<'_, S>,
     ) -> Result<(), NotDone> {
         // A remembered list is enough, because a change that is missing in it is in the next list. But a person waits
         // for the effect of new settings, and reading a home's list costs next to nothing, so this list is read again.
@@ -42,7 +42,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
         let mut refolded = Ok(());
         for device in changed {
-            if refolded.is_err() && run.pace.is_turn_over() {
+            if refolded.is_err() && run.pace.is_time_over() {
                 break;
             }
             let sealed_until = sealed_until[sweep_group(&device.id)];
@@ -61,10 +61,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         sealed_until: Timestamp,
         is_last: bool,
         zone: Zone,
-        run: &mut Run<'_, S>,
+        run: &mut ScheduledRun<'_, S>,
     ) -> Result<(), NotDone> {
         let (id, number) = (&device.id, device.fold_settings.number);
-        let part = run.session.invocation.with_quarter_of(run.pace.left());
+        let part = run.session.invocation.with_quarter_of(run.pace.remaining());
         let session = run.session.within(&part);
         let known = session.refold(id).await?;
         let Some(changed) = device.fold_settings.changed_since(known.settings) else {
@@ -82,10 +82,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let indexing = session.indexing().await?;
         let mut rules = device.rules(&indexing);
         while let Ok(range) = TimeRange::new(from, window_end(from, to)) {
-            if run.pace.is_turn_over() {
+            if run.pace.is_time_over() {
                 return Ok(());
             }
-            let part = run.session.invocation.with_quarter_of(run.pace.left());
+            let part = run.session.invocation.with_quarter_of(run.pace.remaining());
             let (session, done) = (run.session.within(&part), &mut run.done);
             self.quarters(session, &mut rules, range, Assumed::Nothing, done).await?;
             self.days_ended(session, &mut rules, zone, range, Assumed::Nothing, done).await?;
@@ -94,7 +94,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             let under_way = Some((number, from));
             let refold = Refold { under_way, ..known };
             session.set_refold(id, &refold).await?;
-            run.pace.keep(run.session.invocation).await;
+            run.pace.wait(run.session.invocation).await;
         }
 
         if is_last || to < sealed_until {

@@ -31,7 +31,7 @@ const REGISTRATION_PAUSES: [Duration; 5] = [
 
 /// The rules of some devices. An error is the reason why a device's item cannot be read or is not there yet. Deleted
 /// devices have no entry.
-pub(crate) type Rules = BTreeMap<DeviceId, Result<DeviceRules, String>>;
+pub(crate) type RulesByDevice = BTreeMap<DeviceId, Result<DeviceRules, String>>;
 
 impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// Reads the rules of devices now. A deleted device has no rules, so that its remaining readings make no rollup.
@@ -41,8 +41,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         &self,
         session: Session<'_, S>,
         ids: &[DeviceId],
-    ) -> StoreResult<Rules> {
-        let mut rules = Rules::new();
+    ) -> StoreResult<RulesByDevice> {
+        let mut rules = RulesByDevice::new();
         let missing = self.add_rules(session, &mut rules, ids.to_vec()).await?;
         let mut missing = self.with_readings(session, missing, &mut rules).await?;
         for pause in REGISTRATION_PAUSES {
@@ -64,7 +64,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     async fn add_rules(
         &self,
         session: Session<'_, S>,
-        rules: &mut Rules,
+        rules: &mut RulesByDevice,
         mut ids: Vec<DeviceId>,
     ) -> StoreResult<Vec<DeviceId>> {
         if ids.is_empty() {
@@ -101,7 +101,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         &self,
         session: Session<'_, S>,
         ids: Vec<DeviceId>,
-        rules: &mut Rules,
+        rules: &mut RulesByDevice,
     ) -> StoreResult<Vec<DeviceId>> {
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {

@@ -7,15 +7,15 @@ use table::{RollupState, Session, StoreError};
 
 use crate::bucket_folding::NotDone;
 use crate::log::Done;
-use crate::pace::Pace;
+use crate::pace::BackgroundPace;
 
 /// What the steps of one scheduled invocation share.
-pub(crate) struct Run<'a, S> {
+pub(crate) struct ScheduledRun<'a, S> {
     /// The session for the work, which ends some seconds before the invocation.
     pub(crate) session: Session<'a, S>,
     /// The session for storing results, which lasts as long as the invocation.
     pub(crate) noting: Session<'a, S>,
-    pub(crate) pace: Pace,
+    pub(crate) pace: BackgroundPace,
     pub(crate) done: Done,
     /// The devices that were swept and not throttled.
     pub(crate) swept: BTreeSet<DeviceId>,
@@ -25,7 +25,7 @@ pub(crate) struct Run<'a, S> {
     pub(crate) state: Option<RollupState>,
 }
 
-impl<S> Run<'_, S> {
+impl<S> ScheduledRun<'_, S> {
     /// Whether the table seems to throttle all devices: no device was swept, and no group is swept up to `time`.
     pub(crate) fn nobody_reached(&self, time: Timestamp) -> bool {
         let mut sealed = self.state.iter().flat_map(|state| state.sealed);

@@ -14,9 +14,9 @@ use table::{Invocation, RollupState, Session, StoreError, StoreResult};
 
 use crate::bucket_folding::{BucketFolding, NotDone};
 use crate::log::Done;
-use crate::pace::Pace;
+use crate::pace::BackgroundPace;
 use crate::ports::{NAME, Store};
-use crate::run::{MAX_HOME, Run};
+use crate::run::{MAX_HOME, ScheduledRun};
 
 /// The warning that the clock of an earlier sweep was ahead.
 #[derive(Debug, thiserror::Error)]
@@ -47,11 +47,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(NAME);
         let working = invocation.shortened_to(invocation.remaining().saturating_sub(NOTING));
-        let (pace, done) = (Pace::new(&self.settings), Done::default());
+        let (pace, done) = (BackgroundPace::new(&self.settings), Done::default());
         let noting = Session::new(&self.store, &invocation, self.clock.now());
         let session = noting.within(&working);
         let (swept, throttled) = (BTreeSet::new(), BTreeSet::new());
-        let mut run = Run { session, noting, pace, done, swept, throttled, state: None };
+        let mut run = ScheduledRun { session, noting, pace, done, swept, throttled, state: None };
 
         let result = catching(Box::pin(self.run(&mut run, &mut log))).await;
         let result = result.map_err(NotDone::from).flatten();
@@ -92,14 +92,14 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> StoreResult<i64> {
         let now = self.clock.now();
         let late = session.late_changes().await?;
-        let changed = now.since(self.settings.following.folded_until(&late, now));
+        let changed = now.since(self.settings.rollup_delay.folded_until(&late, now));
         let left = newest_sealable_end(now).since(state.sealed());
         let queued = self.queue_busy.since(state.queue).map(|since| now.since(since));
         let ages = [Some(changed), Some(left), queued].into_iter().flatten();
         Ok(ages.map(|age| age.num_seconds()).max().unwrap_or_default().max(0))
     }
 
-    async fn run(&self, run: &mut Run<'_, S>, log: &mut WideEvent) -> Result<(), NotDone> {
+    async fn run(&self, run: &mut ScheduledRun<'_, S>, log: &mut WideEvent) -> Result<(), NotDone> {
         let state = self.state(run.session, log).await?;
         let now = self.clock.now();
         let target = newest_sealable_end(now);
@@ -112,7 +112,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
         let (mut tried, mut swept) = (Vec::new(), Ok(()));
         for (from, groups) in self.groups_to_sweep(&sealed_until, target, now, run).await? {
-            if !tried.is_empty() && run.pace.is_turn_over() {
+            if !tried.is_empty() && run.pace.is_time_over() {
                 break;
             }
             // If it fails, another attempt follows in a minute. The other groups are swept now.
@@ -139,7 +139,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         sealed_until: &mut [Timestamp; SWEEP_GROUPS],
         since: Timestamp,
         now: Timestamp,
-        run: &Run<'_, S>,
+        run: &ScheduledRun<'_, S>,
         log: &mut WideEvent,
     ) -> Result<(), StoreError> {
         let limit = newest_watermark(now);
@@ -170,7 +170,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         sealed_until: &[Timestamp; SWEEP_GROUPS],
         target: Timestamp,
         now: Timestamp,
-        run: &Run<'_, S>,
+        run: &ScheduledRun<'_, S>,
     ) -> Result<Vec<(Timestamp, BTreeSet<usize>)>, StoreError> {
         let mut lagging: Vec<usize> =
             (0..SWEEP_GROUPS).filter(|group| sealed_until[*group] < target).collect();

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use domain::Zone;
-use rollups::{Following, Retention};
+use rollups::{Retention, RollupDelay};
 use runtime::config::Config;
 
 /// The settings of the function.
@@ -13,7 +13,7 @@ pub struct Settings {
     /// How long readings and rollups are kept.
     pub retention: Retention,
     /// How soon rollups follow changes of readings.
-    pub following: Following,
+    pub rollup_delay: RollupDelay,
     /// The largest number of read units that the table may consume in a second.
     pub max_read_units: u32,
     /// The largest number of write units that the table may consume in a second.
@@ -30,7 +30,7 @@ impl From<&Config> for Settings {
                 quarters: days(config.quarter_retention_days),
                 days: days(config.day_retention_days),
             },
-            following: Following::gathering_for(config.rollup_window),
+            rollup_delay: RollupDelay::gathering_for(config.rollup_window),
             max_read_units: config.max_units.read,
             max_write_units: config.max_units.write,
         }

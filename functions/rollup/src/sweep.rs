@@ -15,7 +15,7 @@ use crate::bucket_folding::{BucketFolding, NotDone, quarters_in};
 use crate::memory::{ListedDevice, ListedDevices};
 use crate::ports::Store;
 use crate::rechecks::{Rechecks, UnnotedRechecks};
-use crate::run::Run;
+use crate::run::ScheduledRun;
 
 /// The largest number of rollups of a window, even if the table could take more.
 const MAX_WINDOW_ROLLUPS: usize = 10_000;
@@ -61,13 +61,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         mut sealed_until: Timestamp,
         target: Timestamp,
         zone: Zone,
-        run: &mut Run<'_, S>,
+        run: &mut ScheduledRun<'_, S>,
     ) -> Result<(), NotDone> {
         let indexing = &run.session.indexing().await?;
         let listed = self.listed_for(run.session, target).await?;
         let devices = listed.devices.iter();
         let devices = devices.filter(|device| groups.contains(&sweep_group(&device.id))).count();
-        let most = most_quarters(devices, run.pace.write_units_of_turn());
+        let most = most_quarters(devices, run.pace.write_units_of_invocation());
         let end = |from: Timestamp, quarters| {
             from.saturating_add(QuarterHour::LENGTH * quarters).min(target)
         };
@@ -89,7 +89,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 break;
             }
             sealed_until = range.to();
-            if noted.as_ref().is_err_and(|error| !error.is_retryable()) || run.pace.is_turn_over() {
+            if noted.as_ref().is_err_and(|error| !error.is_retryable()) || run.pace.is_time_over() {
                 break;
             }
             quarters = most.min(quarters * 2);
@@ -103,7 +103,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         groups: &BTreeSet<usize>,
         sealed_until: Timestamp,
         patience: Duration,
-        run: &mut Run<'_, S>,
+        run: &mut ScheduledRun<'_, S>,
     ) -> StoreResult<()> {
         let queue = self.queue_depth(run).await;
         let part = run.noting.invocation.with_patience(patience);
@@ -117,7 +117,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         &self,
         groups: &BTreeSet<usize>,
         window: &SweepWindow<'_>,
-        run: &mut Run<'_, S>,
+        run: &mut ScheduledRun<'_, S>,
     ) -> SweptWindow {
         let mut rechecks = match self.rechecks_of(window.range, run).await {
             Ok(rechecks) => rechecks,
@@ -129,7 +129,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let mut tried = Vec::new();
 
         for group in order {
-            if !tried.is_empty() && run.pace.is_turn_over() {
+            if !tried.is_empty() && run.pace.is_time_over() {
                 break;
             }
             tried.push((group, self.sweep_group(group, window, &mut rechecks, run).await));
@@ -163,7 +163,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         group: usize,
         window: &SweepWindow<'_>,
         rechecks: &mut Rechecks,
-        run: &mut Run<'_, S>,
+        run: &mut ScheduledRun<'_, S>,
     ) -> Result<Vec<FailedDevice>, NotDone> {
         let is_of_group = |id: &DeviceId| sweep_group(id) == group;
         let devices = window.listed.devices.iter().filter(|device| is_of_group(&device.id));
@@ -184,13 +184,13 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 Err(error) => {
                     run.fail(&device.id, &error);
                     // The whole table fails, not this device alone.
-                    if run.nobody_reached(window.range.to()) && run.pace.is_turn_over() {
+                    if run.nobody_reached(window.range.to()) && run.pace.is_time_over() {
                         return Err(error);
                     }
                     failed.push(FailedDevice { id: device.id.clone(), error });
                 }
             }
-            run.pace.keep(run.session.invocation).await;
+            run.pace.wait(run.session.invocation).await;
         }
 
         for item in &window.listed.unreadable {
@@ -209,7 +209,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         failed: Vec<FailedDevice>,
         window: &SweepWindow<'_>,
         rechecks: &mut Rechecks,
-        run: &mut Run<'_, S>,
+        run: &mut ScheduledRun<'_, S>,
     ) -> Result<(), NotDone> {
         for FailedDevice { id, error } in failed {
             if run.nobody_reached(window.range.to()) || !run.throttled.contains(&id) {
@@ -225,7 +225,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// number is taken, or 1 if that is 0: the stream may have sent messages since, and answers must not take their
     /// quarters for folded. SQS counts a new message within a minute:
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html>.
-    async fn queue_depth(&self, run: &mut Run<'_, S>) -> QueueDepth {
+    async fn queue_depth(&self, run: &mut ScheduledRun<'_, S>) -> QueueDepth {
         let waiting = match self.queue.depth(run.noting.invocation).await {
             Ok(counted) => counted,
             Err(error) => {
@@ -252,12 +252,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         &self,
         device: &ListedDevice,
         window: &SweepWindow<'_>,
-        run: &mut Run<'_, S>,
+        run: &mut ScheduledRun<'_, S>,
     ) -> Result<BTreeMap<QuarterHour, Rollup>, NotDone> {
         if run.throttled.contains(&device.id) {
             return Err(out_of_patience().into());
         }
-        let part = run.session.invocation.with_quarter_of(run.pace.left());
+        let part = run.session.invocation.with_quarter_of(run.pace.remaining());
         let (session, done) = (run.session.within(&part), &mut run.done);
         let mut rules = device.rules(window.indexing);
         done.devices += 1;
@@ -274,7 +274,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         device: &DeviceId,
         why: &str,
         range: TimeRange,
-        run: &mut Run<'_, S>,
+        run: &mut ScheduledRun<'_, S>,
     ) -> Result<(), NotDone> {
         let of_device = |quarter| FoldRequest { device: device.clone(), quarter };
         let requests: Vec<_> = quarters_in(range).map(of_device).collect();
@@ -284,9 +284,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
 /// The largest number of quarters of a window, at most a day's. The rollups of all devices in a window must cost no
 /// more write units than an invocation has.
-fn most_quarters(devices: usize, write_units_of_turn: u64) -> i32 {
+fn most_quarters(devices: usize, write_units_of_invocation: u64) -> i32 {
     let rollups =
-        usize::try_from(write_units_of_turn).unwrap_or(usize::MAX).min(MAX_WINDOW_ROLLUPS);
+        usize::try_from(write_units_of_invocation).unwrap_or(usize::MAX).min(MAX_WINDOW_ROLLUPS);
     let quarters = (rollups / devices.max(1)).clamp(1, QUARTERS_OF_DAY);
     i32::try_from(quarters).unwrap_or(1)
 }

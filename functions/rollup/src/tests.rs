@@ -71,7 +71,7 @@ impl Bench {
         let settings = Settings {
             zone: given::zone(zone),
             retention: Retention::default(),
-            following: rollups::Following::default(),
+            rollup_delay: rollups::RollupDelay::default(),
             max_read_units: max_units,
             max_write_units: max_units,
         };

@@ -62,37 +62,36 @@ pub fn fold_episodes(
     let AnchoredFold { anchor, fold, changes } =
         fold_by_anchor(rule, silence, &start.fold, readings, &range);
 
-    let told = state.map(|state| state.told.clone()).unwrap_or_default();
-    let number = state.map_or(0, |state| state.number);
-    let has_left = input.has_left;
-    let mut teller =
-        MessageMaker { rule, fold: &fold, has_left, now, told, number, messages: Vec::new() };
+    let mut maker = MessageMaker::after(state, rule, &fold, input.has_left, now);
     let acknowledged = state.and_then(|state| state.acknowledged_in(&fold));
     if rule.may_send(now) {
-        teller.tell_ended(&changes, range.judged_before);
+        maker.tell_ended(&changes, range.judged_before);
         let edited = state.filter(|state| state.changed != rule.changed);
-        teller.tell_present(&changes, start.from, edited);
-        teller.repeat(acknowledged.is_some());
+        maker.tell_present(&changes, start.from, edited);
+        maker.repeat(acknowledged.is_some());
     }
 
-    let MessageMaker { told, number, messages, .. } = teller;
-    // Links are kept while the last message is about the same episode.
-    let is_same = |state: &&EpisodeState| told.is_firing && state.told.since == told.since;
-    let links = state.filter(is_same).map(|state| state.links.clone()).unwrap_or_default();
+    let MessageMaker { told, number, messages, .. } = maker;
     let mut state = EpisodeState {
         changed: rule.changed,
         silence: fold.silence(silence).or(known),
         fold,
         judged_until: range.judged_until,
         anchor,
+        links: links_of_episode(state, &told),
         told,
         number,
         acknowledged,
-        links,
         due: None,
     };
     state.due = due(rule, &state, silence, ahead, now);
     Judgement { state, messages }
+}
+
+/// The links of the state before. They are kept while the last message is about the same episode.
+fn links_of_episode(before: Option<&EpisodeState>, told: &ToldAlert) -> Vec<String> {
+    let is_same = |before: &&EpisodeState| told.is_firing && before.told.since == told.since;
+    before.filter(is_same).map(|before| before.links.clone()).unwrap_or_default()
 }
 
 /// The instants that bound a judgement.
@@ -231,7 +230,20 @@ struct MessageMaker<'a> {
     messages: Vec<Message>,
 }
 
-impl MessageMaker<'_> {
+impl<'a> MessageMaker<'a> {
+    /// Goes on after the last message of the state before.
+    fn after(
+        before: Option<&EpisodeState>,
+        rule: &'a Rule,
+        fold: &'a Fold,
+        has_left: bool,
+        now: Timestamp,
+    ) -> Self {
+        let told = before.map(|before| before.told.clone()).unwrap_or_default();
+        let number = before.map_or(0, |before| before.number);
+        Self { rule, fold, has_left, now, told, number, messages: Vec::new() }
+    }
+
     /// Makes messages about episodes that have ended since the last judgement. [`tell_present`](Self::tell_present)
     /// makes the message about an episode that fires now.
     fn tell_ended(&mut self, changes: &[EpisodeChange], judged_before: Option<Timestamp>) {

@@ -11,12 +11,12 @@ const PARAMETERS: [&str; 2] = ["u", "p"];
 
 /// A token's secret. Its `Debug` shows nothing of it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret {
+pub struct TokenSecret {
     text: String,
     is_in_address: bool,
 }
 
-impl Secret {
+impl TokenSecret {
     /// The secret as the client sent it.
     pub fn expose(&self) -> &str {
         &self.text
@@ -28,7 +28,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for TokenSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")
     }
@@ -38,7 +38,10 @@ impl fmt::Debug for Secret {
 ///
 /// Takes `Authorization: Bearer SECRET`, `Token SECRET`, `Token user:SECRET` or `Basic base64(user:SECRET)`; otherwise
 /// `?p=SECRET`. An empty secret counts as absent.
-pub(super) fn take(headers: &mut BTreeMap<String, String>, query: &mut String) -> Option<Secret> {
+pub(super) fn take(
+    headers: &mut BTreeMap<String, String>,
+    query: &mut String,
+) -> Option<TokenSecret> {
     let header = headers.remove("authorization").and_then(|header| secret_of_header(&header));
     let name = |part: &str| part.split('=').next().unwrap_or_default().to_owned();
     let parameter = query
@@ -51,7 +54,7 @@ pub(super) fn take(headers: &mut BTreeMap<String, String>, query: &mut String) -
     *query = query.split('&').filter(|part| !carries(part)).collect::<Vec<_>>().join("&");
 
     let secret = |text: Option<String>, is_in_address| {
-        text.filter(|text| !text.is_empty()).map(|text| Secret { text, is_in_address })
+        text.filter(|text| !text.is_empty()).map(|text| TokenSecret { text, is_in_address })
     };
     secret(header, false).or_else(|| secret(parameter, true))
 }
@@ -113,7 +116,7 @@ mod tests {
             );
         }
         assert_eq!(
-            format!("{:?}", Secret { text: "s3cret".to_owned(), is_in_address: true }),
+            format!("{:?}", TokenSecret { text: "s3cret".to_owned(), is_in_address: true }),
             "Secret"
         );
     }

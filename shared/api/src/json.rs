@@ -47,13 +47,13 @@ impl<'a> Members<'a> {
         }
     }
 
-    fn place(&self, name: &str) -> Option<usize> {
+    fn index_of(&self, name: &str) -> Option<usize> {
         self.0.binary_search_by(|(known, _)| known.as_ref().cmp(name)).ok()
     }
 
     /// Takes a member out of the list; `null` counts as absent.
     pub fn take_non_null(&mut self, name: &str) -> Option<&'a RawValue> {
-        let (_, value) = self.0.remove(self.place(name)?);
+        let (_, value) = self.0.remove(self.index_of(name)?);
         Some(value).filter(|value| value.get() != "null")
     }
 
@@ -69,7 +69,7 @@ impl<'a> Members<'a> {
 
     /// Tells whether there is a member of that name.
     pub fn has(&self, name: &str) -> bool {
-        self.place(name).is_some()
+        self.index_of(name).is_some()
     }
 }
 
@@ -113,7 +113,7 @@ impl<'a> Visitor<'a> for Collect<'_, 'a> {
             }
             match members.binary_search_by(|(known, _)| known.cmp(&name)) {
                 Ok(_) => return refuse(MembersError::Duplicate(excerpt(&name))),
-                Err(place) => members.insert(place, (name, map.next_value()?)),
+                Err(index) => members.insert(index, (name, map.next_value()?)),
             }
         }
         Ok(())

@@ -21,7 +21,7 @@ pub mod response;
 pub mod restore;
 
 pub use about::{ABOUT, AboutBody, MAX_ABOUT};
-pub use credentials::Secret;
+pub use credentials::TokenSecret;
 pub use dialect::Dialect;
 pub use format::Format;
 pub use frame_ancestors::{FrameAncestors, FrameAncestorsError};

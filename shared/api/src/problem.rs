@@ -96,16 +96,16 @@ pub fn within_a_megabyte(mut refusals: Vec<FieldError>) -> (Vec<FieldError>, Vec
         bytes <= MAX_FULL_BYTES
     };
     let whole = refusals.iter().take_while(fits).count();
-    let mut places = Vec::new();
+    let mut indices = Vec::new();
 
     for refusal in refusals.split_off(whole) {
         match refusal.index {
-            Some(place) => places.push(place),
+            Some(index) => indices.push(index),
             None => refusals.push(refusal),
         }
     }
 
-    (refusals, places)
+    (refusals, indices)
 }
 
 /// A failure as the client sees it.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
-use super::credentials::Secret;
+use super::credentials::TokenSecret;
 use super::{Problem, ProblemKind, media};
 use domain::{Timestamp, excerpt};
 use flate2::bufread::GzDecoder;
@@ -37,7 +37,7 @@ pub struct Request {
     /// The body as sent.
     pub body: Vec<u8>,
     /// The token's secret, if the request has one.
-    pub secret: Option<Secret>,
+    pub secret: Option<TokenSecret>,
     /// The id that the answer echoes.
     pub id: String,
     /// When the gateway received the request; `None` if the event does not say.

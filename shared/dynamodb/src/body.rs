@@ -9,7 +9,7 @@ use crate::expression::Placeholders;
 use crate::json::{Members, Value};
 use domain::Order;
 use table::ItemKey;
-use table::db::{ItemQuery, Items, What, Write};
+use table::db::{ItemQuery, Items, Write, WriteChange};
 use table::keys::{PK, SK};
 
 /// Makes every answer say what the request consumed.
@@ -131,10 +131,10 @@ pub(super) struct WriteBody<'a> {
 impl<'a> WriteBody<'a> {
     /// A write that is a request of its own.
     pub(super) fn alone(table_name: &'a str, write: &'a Write) -> Self {
-        let return_values = match write.what {
-            What::Update(..) => Some(ALL_NEW),
-            What::Delete(_) => Some(ALL_OLD),
-            What::Put(_) | What::Check(_) => None,
+        let return_values = match write.change {
+            WriteChange::Update(..) => Some(ALL_NEW),
+            WriteChange::Delete(_) => Some(ALL_OLD),
+            WriteChange::Put(_) | WriteChange::Check(_) => None,
         };
         let return_consumed_capacity = Some(TOTAL);
         Self { return_values, return_consumed_capacity, ..Self::part(table_name, write) }
@@ -143,10 +143,10 @@ impl<'a> WriteBody<'a> {
     /// A write that is a part of a transaction.
     fn part(table_name: &'a str, write: &'a Write) -> Self {
         let mut placeholders = Placeholders::default();
-        let (item, key, update_expression) = match &write.what {
-            What::Put(item) => (Some(Members(item)), None, None),
-            What::Update(key, changes) => (None, Some(key), placeholders.update(changes)),
-            What::Delete(key) | What::Check(key) => (None, Some(key), None),
+        let (item, key, update_expression) = match &write.change {
+            WriteChange::Put(item) => (Some(Members(item)), None, None),
+            WriteChange::Update(key, changes) => (None, Some(key), placeholders.update(changes)),
+            WriteChange::Delete(key) | WriteChange::Check(key) => (None, Some(key), None),
         };
         let condition_expression = placeholders.all_of(&write.conditions);
         Self {
@@ -191,11 +191,11 @@ impl<'a> TransactBody<'a> {
 }
 
 const fn part_name(write: &Write) -> &'static str {
-    match write.what {
-        What::Put(_) => "Put",
-        What::Update(..) => "Update",
-        What::Delete(_) => "Delete",
-        What::Check(_) => "ConditionCheck",
+    match write.change {
+        WriteChange::Put(_) => "Put",
+        WriteChange::Update(..) => "Update",
+        WriteChange::Delete(_) => "Delete",
+        WriteChange::Check(_) => "ConditionCheck",
     }
 }
 

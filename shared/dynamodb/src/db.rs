@@ -7,7 +7,7 @@ use crate::body::{BatchGetBody, GetBody, QueryBody, TransactBody, WriteBody};
 use crate::door::{SendError, TableRequest, code, error_body};
 use crate::error::store_error;
 use crate::reply::{self, Reason, Reply, read_page};
-use table::db::{Db, Each, ItemQuery, Items, RefusedWrites, What, Write, WriteOutcome};
+use table::db::{Db, Each, ItemQuery, Items, RefusedWrites, Write, WriteChange, WriteOutcome};
 use table::item::Item;
 use table::layout::Layout;
 use table::{Invocation, ItemKey, Pauses, PutOutcome, StoreError, StoreResult, while_throttled};
@@ -197,11 +197,11 @@ fn cancelled(error: SendError, invocation: &Invocation) -> StoreResult<RefusedWr
 }
 
 fn operation_of(write: &Write) -> &'static str {
-    match write.what {
-        What::Put(_) => "PutItem",
-        What::Update(..) => "UpdateItem",
-        What::Delete(_) => "DeleteItem",
-        What::Check(_) => unreachable!("a check by itself is no write"),
+    match write.change {
+        WriteChange::Put(_) => "PutItem",
+        WriteChange::Update(..) => "UpdateItem",
+        WriteChange::Delete(_) => "DeleteItem",
+        WriteChange::Check(_) => unreachable!("a check by itself is no write"),
     }
 }
 

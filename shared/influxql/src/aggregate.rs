@@ -58,7 +58,7 @@ impl FieldKind {
             Self::Float => Value::Float(number),
             Self::Whole => Value::Integer(whole),
             Self::Text(texts) => {
-                let text = usize::try_from(whole).ok().and_then(|place| texts.get(place));
+                let text = usize::try_from(whole).ok().and_then(|index| texts.get(index));
                 Value::Text(text.cloned().unwrap_or_default())
             }
         }
@@ -229,15 +229,15 @@ impl AggregateWindow<'_> {
                 Some(float((squares / (count - 1.0)).sqrt()))
             }
             PointAggregate::Percentile(percent) => {
-                let place = (count * percent / 100.0 + 0.5).floor() - 1.0;
-                let is_inside = place >= 0.0 && place < count;
+                let index = (count * percent / 100.0 + 0.5).floor() - 1.0;
+                let is_inside = index >= 0.0 && index < count;
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
-                    reason = "a place in a list"
+                    reason = "an index of a list"
                 )]
-                let place = is_inside.then_some(place as usize)?;
-                Some(self.selected(&sorted(points)[place]))
+                let index = is_inside.then_some(index as usize)?;
+                Some(self.selected(&sorted(points)[index]))
             }
             PointAggregate::Integral(_)
             | PointAggregate::Distinct

@@ -179,6 +179,22 @@ impl Expression {
         matches!(self, Self::Reference { name, .. } if name.eq_ignore_ascii_case("time"))
     }
 
+    /// Whether `is_wanted` accepts the expression or a part of it.
+    pub(crate) fn has(&self, is_wanted: &impl Fn(&Self) -> bool) -> bool {
+        is_wanted(self)
+            || match self {
+                Self::Call { arguments, .. } => arguments.iter().any(|part| part.has(is_wanted)),
+                Self::Binary { sides, .. } => sides.iter().any(|side| side.has(is_wanted)),
+                Self::Group(inside) => inside.has(is_wanted),
+                _ => false,
+            }
+    }
+
+    /// Whether the expression stands for several names.
+    pub(crate) const fn is_wildcard(&self) -> bool {
+        matches!(self, Self::Wildcard(_) | Self::Pattern(_))
+    }
+
     /// The kind of the expression, as InfluxDB's messages name it.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {

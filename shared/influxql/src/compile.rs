@@ -72,24 +72,24 @@ impl Around {
 #[derive(Debug)]
 pub(crate) struct OutColumn {
     pub(crate) name: String,
-    pub(crate) cell: Content,
+    pub(crate) cell: ColumnContent,
 }
 
 /// The content of a column.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Content {
+pub(crate) enum ColumnContent {
     Field(String),
     Tag(String),
     /// A call, by its index.
     Call(usize),
     Constant(Value),
-    Computed(Operator, Box<[Content; 2]>),
-    Math(Math, Vec<Content>),
+    Computed(Operator, Box<[ColumnContent; 2]>),
+    Math(Math, Vec<ColumnContent>),
     /// A name that is neither a field nor a tag; the column is empty.
     Nothing,
 }
 
-impl Content {
+impl ColumnContent {
     /// Whether `is_wanted` accepts the content or a part of it.
     pub(crate) fn has(&self, is_wanted: &impl Fn(&Self) -> bool) -> bool {
         match self {
@@ -115,7 +115,8 @@ impl CheckedSelect {
 
     /// Whether a column shows a tag or a field that is outside of calls.
     pub(crate) fn has_other_values(&self) -> bool {
-        let is_other = |cell: &Content| matches!(cell, Content::Field(_) | Content::Tag(_));
+        let is_other =
+            |cell: &ColumnContent| matches!(cell, ColumnContent::Field(_) | ColumnContent::Tag(_));
         self.columns.iter().any(|column| column.cell.has(&is_other))
     }
 
@@ -131,7 +132,8 @@ impl CheckedSelect {
             FunctionCall::PointAggregate(call) | FunctionCall::OfWindows(_, call) => Some(&call.by),
             FunctionCall::OfPoints(..) => None,
         });
-        let is_tag = |cell: &Content| matches!(cell, Content::Tag(shown) if shown == name);
+        let is_tag =
+            |cell: &ColumnContent| matches!(cell, ColumnContent::Tag(shown) if shown == name);
         let compared = self.condition.as_ref().map(condition::names).unwrap_or_default();
         self.dimensions.iter().chain(by.flatten()).any(|used| used == name)
             || self.columns.iter().any(|column| column.cell.has(&is_tag))
@@ -368,7 +370,7 @@ impl<'a> Compiler<'a> {
                 let SelectColumn { expression, alias } = expanded;
                 let cell = self.cell(&expression)?;
                 let by = self.by(&expression);
-                if !cell.has(&|part| !matches!(part, Content::Constant(_))) {
+                if !cell.has(&|part| !matches!(part, ColumnContent::Constant(_))) {
                     refuse!("field must contain at least one variable");
                 }
                 chosen.push(ChosenColumn { alias, default_name: name_of(&expression), cell });
@@ -436,7 +438,9 @@ impl<'a> Compiler<'a> {
                 });
                 Ok(made.collect())
             }
-            other if has_wildcard(other) => refuse!("unsupported expression with wildcard"),
+            other if other.has(&Expression::is_wildcard) => {
+                refuse!("unsupported expression with wildcard")
+            }
             _ => Ok(vec![column.clone()]),
         }
     }
@@ -467,17 +471,17 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn cell(&mut self, of: &Expression) -> Result<Content, QueryError> {
+    fn cell(&mut self, of: &Expression) -> Result<ColumnContent, QueryError> {
         match of {
             Expression::Reference { name, cast } => Ok(self.reference(name, *cast)),
-            Expression::Number(number) => Ok(Content::Constant(Value::Float(*number))),
-            Expression::Integer(number) => Ok(Content::Constant(Value::Integer(*number))),
+            Expression::Number(number) => Ok(ColumnContent::Constant(Value::Float(*number))),
+            Expression::Integer(number) => Ok(ColumnContent::Constant(Value::Integer(*number))),
             Expression::Group(inside) => self.cell(inside),
             Expression::Call { name, arguments } if let Some(math) = Math::of(name) => {
                 check_count(name, arguments, math.arguments()..=math.arguments())?;
                 let arguments: Result<_, _> =
                     arguments.iter().map(|argument| self.cell(argument)).collect();
-                Ok(Content::Math(math, arguments?))
+                Ok(ColumnContent::Math(math, arguments?))
             }
             Expression::Call { name, arguments } => {
                 let call = self.call(name, arguments)?;
@@ -489,30 +493,30 @@ impl<'a> Compiler<'a> {
 
                 self.count += 1;
                 let known = self.calls.iter().position(|known| *known == call);
-                let place = known.unwrap_or_else(|| {
+                let index = known.unwrap_or_else(|| {
                     self.calls.push(call);
                     self.calls.len() - 1
                 });
-                Ok(Content::Call(place))
+                Ok(ColumnContent::Call(index))
             }
             Expression::Binary { operator, sides } if operator.is_arithmetic() => {
                 let sides = [self.cell(&sides[0])?, self.cell(&sides[1])?];
-                Ok(Content::Computed(*operator, Box::new(sides)))
+                Ok(ColumnContent::Computed(*operator, Box::new(sides)))
             }
             other => refuse!("invalid expression in a column: {}", other.kind()),
         }
     }
 
-    fn reference(&mut self, name: &str, cast: Option<Cast>) -> Content {
+    fn reference(&mut self, name: &str, cast: Option<Cast>) -> ColumnContent {
         match cast {
-            Some(Cast::Other) => Content::Nothing,
-            Some(Cast::Tag) => Content::Tag(name.to_owned()),
+            Some(Cast::Other) => ColumnContent::Nothing,
+            Some(Cast::Tag) => ColumnContent::Tag(name.to_owned()),
             _ if self.schema.has_field(name) => {
                 self.read(name);
-                Content::Field(name.to_owned())
+                ColumnContent::Field(name.to_owned())
             }
-            None if self.schema.tags.contains(name) => Content::Tag(name.to_owned()),
-            _ => Content::Nothing,
+            None if self.schema.tags.contains(name) => ColumnContent::Tag(name.to_owned()),
+            _ => ColumnContent::Nothing,
         }
     }
 
@@ -624,25 +628,9 @@ fn ungrouped(of: &Expression) -> &Expression {
     }
 }
 
+/// Whether an expression has a call, other than of a function of single numbers.
 fn has_call(of: &Expression) -> bool {
-    match of {
-        Expression::Call { name, arguments } => {
-            Math::of(name).is_none() || arguments.iter().any(has_call)
-        }
-        Expression::Binary { sides, .. } => sides.iter().any(has_call),
-        Expression::Group(inside) => has_call(inside),
-        _ => false,
-    }
-}
-
-fn has_wildcard(of: &Expression) -> bool {
-    match of {
-        Expression::Wildcard(_) | Expression::Pattern(_) => true,
-        Expression::Call { arguments, .. } => arguments.iter().any(has_wildcard),
-        Expression::Binary { sides, .. } => sides.iter().any(has_wildcard),
-        Expression::Group(inside) => has_wildcard(inside),
-        _ => false,
-    }
+    of.has(&|part| matches!(part, Expression::Call { name, .. } if Math::of(name).is_none()))
 }
 
 fn replace_field(arguments: &mut [Expression], field: &str) {
@@ -673,7 +661,7 @@ fn name_of(of: &Expression) -> String {
 struct ChosenColumn {
     alias: Option<String>,
     default_name: String,
-    cell: Content,
+    cell: ColumnContent,
 }
 
 /// Names the columns. Aliases stay as they are; a default name that is taken gets a number.

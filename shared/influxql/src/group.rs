@@ -9,7 +9,7 @@ use crate::ast::{Cast, Expression};
 use crate::condition::{Holds, Operand, holds, nanoseconds};
 use crate::room_tag::ROOM;
 use crate::rows::Rows;
-use crate::series::{Series, SeriesField};
+use crate::series::{SeriesField, TaggedSeries};
 use crate::value::Value;
 
 /// The key of an instance: the index of its series, and the room of its points.
@@ -23,7 +23,7 @@ struct InstanceKey<'a> {
 #[derive(Debug, Clone, Copy)]
 struct IndexedSeries<'a> {
     index: usize,
-    series: &'a Series<'a>,
+    series: &'a TaggedSeries<'a>,
 }
 
 /// An instance of a series: its points with the same tags.
@@ -198,7 +198,10 @@ pub(crate) struct PointGrouping<'a> {
 impl<'a> PointGrouping<'a> {
     /// Groups the points of series for which the condition holds. Each series comes with the data of its devices, in
     /// the order of the devices.
-    pub(crate) fn of_series(self, series: &[(&'a Series<'a>, Vec<&'a DeviceData>)]) -> Groups<'a> {
+    pub(crate) fn of_series(
+        self,
+        series: &[(&'a TaggedSeries<'a>, Vec<&'a DeviceData>)],
+    ) -> Groups<'a> {
         let mut groups = Groups::new();
         for (index, (series, found)) in series.iter().enumerate() {
             let indexed = IndexedSeries { index, series };
@@ -232,7 +235,7 @@ impl<'a> PointGrouping<'a> {
                 let has_field = |name: &str| table.column(name).is_some();
                 let tag = |name: &str| table.tag(name);
                 if self.holds(&values, has_field, tag) {
-                    let (group, instance) = self.place(&mut groups, key, tag, make);
+                    let (group, instance) = self.instance(&mut groups, key, tag, make);
                     group.rows.push(PointRow { at: row.at, values, instance });
                 }
             }
@@ -277,7 +280,7 @@ impl<'a> PointGrouping<'a> {
             }
 
             let room = point.iter().flatten().find_map(|reading| reading.room.as_ref());
-            if let Some((group, instance)) = self.place_of_series(groups, of, room, &values) {
+            if let Some((group, instance)) = self.instance_of_series(groups, of, room, &values) {
                 group.rows.push(PointRow { at: nanoseconds(at), values, instance });
             }
         }
@@ -292,14 +295,14 @@ impl<'a> PointGrouping<'a> {
     ) {
         for (range, rollup) in pieces {
             let room = rollup.rooms.iter().next().and_then(Option::as_ref);
-            if let Some((group, instance)) = self.place_of_series(groups, of, room, &[]) {
+            if let Some((group, instance)) = self.instance_of_series(groups, of, room, &[]) {
                 group.pieces.push(RolledUp { range: *range, rollup, device, instance });
             }
         }
     }
 
     /// The group and the instance of a point of a series; `None` if the condition does not hold for the point.
-    fn place_of_series<'g>(
+    fn instance_of_series<'g>(
         self,
         groups: &'g mut Groups<'a>,
         of: IndexedSeries<'a>,
@@ -311,11 +314,11 @@ impl<'a> PointGrouping<'a> {
         let has_field = |name: &str| of.series.field(name).is_some();
         let tag = |name: &str| of.series.tag(name, room);
         let holds = self.holds(values, has_field, tag);
-        holds.then(|| self.place(groups, InstanceKey { index: of.index, room }, tag, make))
+        holds.then(|| self.instance(groups, InstanceKey { index: of.index, room }, tag, make))
     }
 
     /// The group of an instance, and the index of the instance in the group.
-    fn place<'g>(
+    fn instance<'g>(
         self,
         groups: &'g mut Groups<'a>,
         key: InstanceKey<'_>,
@@ -331,11 +334,11 @@ impl<'a> PointGrouping<'a> {
         });
         // Points of one instance mostly come one after the other.
         let known = group.instances.iter().rposition(|instance| instance.key == key);
-        let place = known.unwrap_or_else(|| {
+        let index = known.unwrap_or_else(|| {
             group.instances.push(make());
             group.instances.len() - 1
         });
-        (group, place)
+        (group, index)
     }
 
     /// Tells whether the condition holds for a point.
@@ -364,7 +367,7 @@ impl<'a> PointGrouping<'a> {
 
 /// Whether a condition may hold for points of a series, judged by the tags of the series alone.
 pub(crate) fn may_hold(
-    series: &Series<'_>,
+    series: &TaggedSeries<'_>,
     room: Option<&RoomId>,
     is_room_known: bool,
     condition: Option<&Expression>,

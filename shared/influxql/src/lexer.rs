@@ -4,7 +4,7 @@ use crate::duration;
 
 /// A token.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Token {
+pub(crate) enum Lexeme {
     /// An unquoted word: a keyword, or a name.
     Word(String),
     /// A name in double quotes.
@@ -27,7 +27,7 @@ pub(crate) enum Token {
 /// A token and the byte at which it begins.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Spanned {
-    pub(crate) token: Token,
+    pub(crate) token: Lexeme,
     pub(crate) at: usize,
 }
 
@@ -95,34 +95,34 @@ impl<'a> Lexer<'a> {
         self.skip();
         let at = self.at;
         let Some(first) = self.rest().chars().next() else {
-            return Spanned { token: Token::End, at: self.text.len() + 1 };
+            return Spanned { token: Lexeme::End, at: self.text.len() + 1 };
         };
 
         let after = self.rest()[first.len_utf8()..].chars().next();
         let token = match first {
-            '\'' => self.quoted('\'').map_or_else(Token::Bad, Token::Text),
-            '"' => self.quoted('"').map_or_else(Token::Bad, Token::Quoted),
+            '\'' => self.quoted('\'').map_or_else(Lexeme::Bad, Lexeme::Text),
+            '"' => self.quoted('"').map_or_else(Lexeme::Bad, Lexeme::Quoted),
             '$' => {
                 self.at += 1;
                 if self.rest().starts_with('"') {
-                    self.quoted('"').map_or_else(Token::Bad, Token::Parameter)
+                    self.quoted('"').map_or_else(Lexeme::Bad, Lexeme::Parameter)
                 } else {
-                    Token::Parameter(self.take_while(is_of_word).to_owned())
+                    Lexeme::Parameter(self.take_while(is_of_word).to_owned())
                 }
             }
             '0'..='9' => self.number(),
             '.' if after.is_some_and(|c| c.is_ascii_digit()) => self.number(),
             c if c.is_alphabetic() || c == '_' => {
-                Token::Word(self.take_while(is_of_word).to_owned())
+                Lexeme::Word(self.take_while(is_of_word).to_owned())
             }
             c => match MARKS.iter().find(|mark| self.rest().starts_with(**mark)) {
                 Some(mark) => {
                     self.at += mark.len();
-                    Token::Mark(if *mark == "<>" { "!=" } else { mark })
+                    Lexeme::Mark(if *mark == "<>" { "!=" } else { mark })
                 }
                 None => {
                     self.at += c.len_utf8();
-                    Token::Bad(c.to_string())
+                    Lexeme::Bad(c.to_string())
                 }
             },
         };
@@ -180,7 +180,7 @@ impl<'a> Lexer<'a> {
         Err(found)
     }
 
-    fn number(&mut self) -> Token {
+    fn number(&mut self) -> Lexeme {
         let start = self.at;
         self.take_while(|c| c.is_ascii_digit());
         let is_whole = !self.rest().starts_with('.');
@@ -191,14 +191,14 @@ impl<'a> Lexer<'a> {
             self.take_while(char::is_alphanumeric);
             let text = &self.text[start..self.at];
             return duration::parse(text)
-                .map_or_else(|| Token::Bad(text.to_owned()), Token::Duration);
+                .map_or_else(|| Lexeme::Bad(text.to_owned()), Lexeme::Duration);
         }
 
         let text = &self.text[start..self.at];
         match (is_whole, text.parse(), text.parse()) {
-            (true, Ok(whole), _) => Token::Integer(whole),
-            (_, _, Ok(number)) => Token::Number(number),
-            _ => Token::Bad(text.to_owned()),
+            (true, Ok(whole), _) => Lexeme::Integer(whole),
+            (_, _, Ok(number)) => Lexeme::Number(number),
+            _ => Lexeme::Bad(text.to_owned()),
         }
     }
 }
@@ -211,42 +211,42 @@ fn is_of_word(c: char) -> bool {
 mod tests {
     use super::*;
 
-    fn tokens(text: &str) -> Vec<Token> {
+    fn tokens(text: &str) -> Vec<Lexeme> {
         let mut lexer = Lexer::new(text);
-        std::iter::from_fn(|| Some(lexer.next().token).filter(|it| *it != Token::End)).collect()
+        std::iter::from_fn(|| Some(lexer.next().token).filter(|it| *it != Lexeme::End)).collect()
     }
 
     #[test]
     fn tokens_are_told_apart() {
-        let word = |text: &str| Token::Word(text.to_owned());
+        let word = |text: &str| Lexeme::Word(text.to_owned());
         assert_eq!(
             tokens("mean(\"a \\\"b\") >= 1.5 AND x='it\\'s' -- rest\n/* and */ .5 1h30m $y"),
             [
                 word("mean"),
-                Token::Mark("("),
-                Token::Quoted("a \"b".to_owned()),
-                Token::Mark(")"),
-                Token::Mark(">="),
-                Token::Number(1.5),
+                Lexeme::Mark("("),
+                Lexeme::Quoted("a \"b".to_owned()),
+                Lexeme::Mark(")"),
+                Lexeme::Mark(">="),
+                Lexeme::Number(1.5),
                 word("AND"),
                 word("x"),
-                Token::Mark("="),
-                Token::Text("it's".to_owned()),
-                Token::Number(0.5),
-                Token::Duration(5_400_000_000_000),
-                Token::Parameter("y".to_owned()),
+                Lexeme::Mark("="),
+                Lexeme::Text("it's".to_owned()),
+                Lexeme::Number(0.5),
+                Lexeme::Duration(5_400_000_000_000),
+                Lexeme::Parameter("y".to_owned()),
             ]
         );
-        assert_eq!(tokens("'open"), [Token::Bad("open".to_owned())]);
-        assert_eq!(tokens("10y"), [Token::Bad("10y".to_owned())]);
-        assert_eq!(tokens("99999999999999999999"), [Token::Number(1e20)]);
+        assert_eq!(tokens("'open"), [Lexeme::Bad("open".to_owned())]);
+        assert_eq!(tokens("10y"), [Lexeme::Bad("10y".to_owned())]);
+        assert_eq!(tokens("99999999999999999999"), [Lexeme::Number(1e20)]);
     }
 
     #[test]
     fn a_regular_expression_ends_at_its_slash() {
         let mut lexer = Lexer::new(" /a\\/b\\./ x");
         assert_eq!(lexer.regex(), Some(Ok("a/b\\.".to_owned())));
-        assert_eq!(lexer.next().token, Token::Word("x".to_owned()));
+        assert_eq!(lexer.next().token, Lexeme::Word("x".to_owned()));
         assert_eq!(Lexer::new("x").regex(), None);
         assert_eq!(Lexer::new("/open").regex(), Some(Err("open".to_owned())));
     }

@@ -10,7 +10,7 @@ use crate::ast::{
     Expression, Fill, Listed, Name, RowWindow, Select, SelectColumn, Show, Sources, Statement,
 };
 use crate::error::{QueryError, refuse};
-use crate::lexer::{Lexer, Spanned, Token, is_keyword};
+use crate::lexer::{Lexeme, Lexer, Spanned, is_keyword};
 use crate::parameters::Parameters;
 use crate::pattern::RegularExpression;
 use crate::value::float;
@@ -33,7 +33,7 @@ pub fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement>, Quer
     let mut statements = Vec::new();
     loop {
         while parser.takes_mark(";") {}
-        if parser.peek().token == Token::End {
+        if parser.peek().token == Lexeme::End {
             return Ok(statements);
         }
 
@@ -41,7 +41,7 @@ pub fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement>, Quer
             refuse!("the query has more than {MAX_STATEMENTS} statements");
         }
         statements.push(parser.statement()?);
-        if parser.peek().token != Token::End && !parser.takes_mark(";") {
+        if parser.peek().token != Lexeme::End && !parser.takes_mark(";") {
             return Err(parser.unexpected(&[";", "EOF"]));
         }
     }
@@ -90,7 +90,7 @@ impl Parser<'_> {
     }
 
     fn takes_mark(&mut self, mark: &str) -> bool {
-        let is_next = matches!(self.peek().token, Token::Mark(next) if next == mark);
+        let is_next = matches!(self.peek().token, Lexeme::Mark(next) if next == mark);
         if is_next {
             self.lexer.next();
         }
@@ -103,7 +103,7 @@ impl Parser<'_> {
 
     fn takes_word(&mut self, keyword: &str) -> bool {
         let next = self.peek().token;
-        let is_next = matches!(next, Token::Word(word) if word.eq_ignore_ascii_case(keyword));
+        let is_next = matches!(next, Lexeme::Word(word) if word.eq_ignore_ascii_case(keyword));
         if is_next {
             self.lexer.next();
         }
@@ -124,14 +124,16 @@ impl Parser<'_> {
     fn unexpected(&self, expected: &[&str]) -> QueryError {
         let Spanned { token, at } = self.peek();
         // InfluxDB counts columns from 0 for a text without an end.
-        let column = usize::from(!matches!(token, Token::Bad(_)));
+        let column = usize::from(!matches!(token, Lexeme::Bad(_)));
         let found = match token {
-            Token::Word(word) if is_keyword(&word) => word.to_uppercase(),
-            Token::Word(text) | Token::Quoted(text) | Token::Text(text) | Token::Bad(text) => text,
-            Token::Parameter(name) => format!("${name}"),
-            Token::Mark(mark) => mark.to_owned(),
-            Token::End => "EOF".to_owned(),
-            Token::Integer(_) | Token::Number(_) | Token::Duration(_) => {
+            Lexeme::Word(word) if is_keyword(&word) => word.to_uppercase(),
+            Lexeme::Word(text) | Lexeme::Quoted(text) | Lexeme::Text(text) | Lexeme::Bad(text) => {
+                text
+            }
+            Lexeme::Parameter(name) => format!("${name}"),
+            Lexeme::Mark(mark) => mark.to_owned(),
+            Lexeme::End => "EOF".to_owned(),
+            Lexeme::Integer(_) | Lexeme::Number(_) | Lexeme::Duration(_) => {
                 let rest = &self.text[at..];
                 let is_of = |c: char| c.is_alphanumeric() || c == '.';
                 rest[..rest.find(|c| !is_of(c)).unwrap_or(rest.len())].to_owned()
@@ -161,12 +163,12 @@ impl Parser<'_> {
     /// Skips the rest of a statement, which is refused by its name.
     fn unsupported(&mut self, verb: &str) -> Statement {
         let object = match self.peek().token {
-            Token::Word(word) if is_keyword(&word) || verb == "CREATE" || verb == "DROP" => {
+            Lexeme::Word(word) if is_keyword(&word) || verb == "CREATE" || verb == "DROP" => {
                 format!(" {}", word.to_uppercase())
             }
             _ => String::new(),
         };
-        while !matches!(self.peek().token, Token::End | Token::Mark(";")) {
+        while !matches!(self.peek().token, Lexeme::End | Lexeme::Mark(";")) {
             self.lexer.next();
         }
         let object = if verb == "DELETE" { String::new() } else { object };
@@ -217,7 +219,7 @@ impl Parser<'_> {
     fn is_cardinality(&self) -> bool {
         let mut ahead = self.lexer;
         let words = [ahead.next().token, ahead.next().token];
-        let is = |token: &Token, word: &str| matches!(token, Token::Word(it) if it.eq_ignore_ascii_case(word));
+        let is = |token: &Lexeme, word: &str| matches!(token, Lexeme::Word(it) if it.eq_ignore_ascii_case(word));
         words.iter().any(|token| is(token, "CARDINALITY")) || is(&words[0], "EXACT")
     }
 
@@ -297,7 +299,7 @@ impl Parser<'_> {
     /// The rest of a `SELECT` after its columns.
     fn select_from(&mut self, columns: Vec<SelectColumn>) -> Result<Select, QueryError> {
         self.expect_word("FROM")?;
-        let sources = if self.peek().token == Token::Mark("(") {
+        let sources = if self.peek().token == Lexeme::Mark("(") {
             Sources::Subqueries(self.list(Self::subquery)?)
         } else {
             Sources::Measurements(self.list(Self::source)?)
@@ -390,8 +392,8 @@ impl Parser<'_> {
     fn fill(&mut self) -> Result<Fill, QueryError> {
         let mut ahead = self.lexer;
         let is_fill =
-            matches!(ahead.next().token, Token::Word(word) if word.eq_ignore_ascii_case("fill"));
-        if !is_fill || ahead.next().token != Token::Mark("(") {
+            matches!(ahead.next().token, Lexeme::Word(word) if word.eq_ignore_ascii_case("fill"));
+        if !is_fill || ahead.next().token != Lexeme::Mark("(") {
             return Ok(Fill::Null);
         }
 
@@ -445,7 +447,7 @@ impl Parser<'_> {
             return Ok(0);
         }
         match self.peek().token {
-            Token::Integer(number) => {
+            Lexeme::Integer(number) => {
                 self.lexer.next();
                 Ok(usize::try_from(number).unwrap_or(usize::MAX))
             }
@@ -458,7 +460,7 @@ impl Parser<'_> {
             return Ok(None);
         }
         self.expect_mark("(")?;
-        let Token::Text(name) = self.peek().token else {
+        let Lexeme::Text(name) = self.peek().token else {
             refuse!("expected string argument in tz()");
         };
         self.lexer.next();
@@ -474,11 +476,11 @@ impl Parser<'_> {
     /// A name, in quotes or without.
     fn identifier(&mut self) -> Result<String, QueryError> {
         match self.peek().token {
-            Token::Word(word) if !is_keyword(&word) => {
+            Lexeme::Word(word) if !is_keyword(&word) => {
                 self.lexer.next();
                 Ok(word)
             }
-            Token::Quoted(name) => {
+            Lexeme::Quoted(name) => {
                 self.lexer.next();
                 Ok(name)
             }

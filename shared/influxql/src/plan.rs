@@ -15,7 +15,7 @@ use crate::group::PointGrouping;
 use crate::room_tag::RoomTexts;
 use crate::rows::{OutRow, Rows};
 use crate::selection::{Answer, DeviceSelection, OutGroup};
-use crate::series::{SelectNames, Series, series_of_all};
+use crate::series::{SelectNames, TaggedSeries, series_of_all};
 use crate::table::{Frame, Span};
 use crate::windows::TimeWindows;
 
@@ -110,7 +110,7 @@ impl<'a> Planning<'_, 'a> {
     }
 
     /// The series of some measurements.
-    fn series_of(&self, names: &[Name]) -> Vec<Series<'a>> {
+    fn series_of(&self, names: &[Name]) -> Vec<TaggedSeries<'a>> {
         series_of_all(self.devices.iter().copied(), names, self.rooms)
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Device, DeviceId, MetricName, Order, Reading, RoomId, TimeRange, Timestamp};
 
-use crate::compile::{CheckedSelect, Content};
+use crate::compile::{CheckedSelect, ColumnContent};
 use crate::condition::{add_compared, nanoseconds};
 use crate::duration::{MILLISECOND, SECOND};
 use crate::error::{MAX_SERIES, MAX_VALUES, QueryError, too_many_series, too_many_values};
@@ -13,7 +13,7 @@ use crate::function::{FunctionCall, PointAggregate};
 use crate::group::{DeviceData, PointGroup, PointGrouping, counts, may_hold, may_hold_in};
 use crate::room_tag::{ROOM, RoomTexts, room_of};
 use crate::rows::Rows;
-use crate::series::{Series, SeriesField};
+use crate::series::{SeriesField, TaggedSeries};
 use crate::table::{Frame, Span, rows};
 use crate::windows::InstantRange;
 
@@ -65,7 +65,7 @@ pub struct DeviceSelection<'a> {
     /// Whether points in different rooms are told apart.
     pub is_by_room: bool,
     pub(crate) query: CheckedSelect,
-    series: Vec<Series<'a>>,
+    series: Vec<TaggedSeries<'a>>,
     frame: Frame,
 }
 
@@ -85,7 +85,7 @@ impl<'a> DeviceSelection<'a> {
     /// Refuses an answer that would be too large, judging by the registry.
     pub(crate) fn of(
         mut query: CheckedSelect,
-        mut series: Vec<Series<'a>>,
+        mut series: Vec<TaggedSeries<'a>>,
         is_subquery: bool,
         now: Timestamp,
     ) -> Result<Option<Self>, QueryError> {
@@ -102,7 +102,7 @@ impl<'a> DeviceSelection<'a> {
             check_size(&query, &frame, &series)?;
         }
 
-        let is_by_room = series.iter().any(Series::has_rooms) && query.uses_tag(ROOM);
+        let is_by_room = series.iter().any(TaggedSeries::has_rooms) && query.uses_tag(ROOM);
         let way = way(&query, &series, is_by_room, &frame);
 
         let own = milliseconds(frame.range);
@@ -164,7 +164,7 @@ impl<'a> DeviceSelection<'a> {
             }
         }
 
-        let mut own: BTreeMap<&DeviceId, Vec<&Series<'a>>> = BTreeMap::new();
+        let mut own: BTreeMap<&DeviceId, Vec<&TaggedSeries<'a>>> = BTreeMap::new();
         for it in &self.series {
             for device in &it.devices {
                 own.entry(device.id()).or_default().push(it);
@@ -275,16 +275,16 @@ impl<'a> Answer<'a> {
 }
 
 /// Whether points of a series can be in the answer.
-fn is_needed(series: &Series<'_>, query: &CheckedSelect) -> bool {
+fn is_needed(series: &TaggedSeries<'_>, query: &CheckedSelect) -> bool {
     let has = |field: &str| series.field(field).is_some();
-    let shows = |cell: &Content| matches!(cell, Content::Field(name) if has(name));
+    let shows = |cell: &ColumnContent| matches!(cell, ColumnContent::Field(name) if has(name));
     let has_field = query.calls.iter().any(|call| has(call.field()))
         || query.calls.is_empty() && query.columns.iter().any(|column| column.cell.has(&shows));
     has_field && may_hold(series, None, false, query.condition.as_ref())
 }
 
 /// Whether one of the fields is a price. Prices are stored in advance, and `last` is the one that holds now.
-fn has_price(series: &[Series<'_>], query: &CheckedSelect) -> bool {
+fn has_price(series: &[TaggedSeries<'_>], query: &CheckedSelect) -> bool {
     let mut fields =
         series.iter().flat_map(|series| query.fields.iter().filter_map(|name| series.field(name)));
     fields.any(|field| field.metric.is_price())
@@ -294,7 +294,7 @@ fn has_price(series: &[Series<'_>], query: &CheckedSelect) -> bool {
 fn check_size(
     query: &CheckedSelect,
     frame: &Frame,
-    series: &[Series<'_>],
+    series: &[TaggedSeries<'_>],
 ) -> Result<(), QueryError> {
     let groups: BTreeSet<(&str, Vec<&str>)> = series
         .iter()
@@ -315,7 +315,12 @@ fn check_size(
 
 /// Chooses how data are read. Rollups serve most aggregates; conditions on fields, and points themselves, need
 /// readings.
-fn way(query: &CheckedSelect, series: &[Series<'_>], is_by_room: bool, frame: &Frame) -> ReadWay {
+fn way(
+    query: &CheckedSelect,
+    series: &[TaggedSeries<'_>],
+    is_by_room: bool,
+    frame: &Frame,
+) -> ReadWay {
     let has_field_condition = query.has_field_condition;
     let is_free = !has_field_condition && !is_by_room && query.interval.is_none();
     let order = |is_newest: bool| if is_newest { Order::Descending } else { Order::Ascending };

@@ -18,7 +18,7 @@ const OF_MEASUREMENT: &str = "::";
 /// The points of one measurement with the same tags. If a measurement has fields beside `value`, line protocol makes a
 /// second device for them; a series joins both devices again.
 #[derive(Debug)]
-pub(crate) struct Series<'a> {
+pub(crate) struct TaggedSeries<'a> {
     pub(crate) devices: Vec<&'a Device>,
     pub(crate) measurement: String,
     /// The tags that are the same for all points.
@@ -42,8 +42,8 @@ pub(crate) fn series_of_all<'a>(
     devices: impl Iterator<Item = &'a Device>,
     sources: &[Name],
     rooms: &'a RoomTexts<'a>,
-) -> Vec<Series<'a>> {
-    let is_meant = |series: &Series<'_>| {
+) -> Vec<TaggedSeries<'a>> {
+    let is_meant = |series: &TaggedSeries<'_>| {
         sources.is_empty() || sources.iter().any(|name| name.is_of(&series.measurement))
     };
     let series = devices.flat_map(|device| series_of(device, rooms)).filter(is_meant).collect();
@@ -54,8 +54,8 @@ pub(crate) fn series_of_all<'a>(
 
 /// The series of a device. Metrics that line protocol wrote keep the names of their lines. Other metrics are
 /// measurements of their own, with the field `value` and the tags `device` and `room`.
-fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<Series<'a>> {
-    let mut written: BTreeMap<&str, Series<'_>> = BTreeMap::new();
+fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<TaggedSeries<'a>> {
+    let mut written: BTreeMap<&str, TaggedSeries<'_>> = BTreeMap::new();
     let mut native = Vec::new();
     let has_rooms = RoomTag::of(device, rooms).is_of_readings();
     let tags = || {
@@ -66,7 +66,7 @@ fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<Series<'a>
     for metric in device.metrics().keys() {
         let field = SeriesField { device, metric };
         if let Some(from) = device.source().fields.get(metric) {
-            let series = written.entry(&from.measurement).or_insert_with(|| Series {
+            let series = written.entry(&from.measurement).or_insert_with(|| TaggedSeries {
                 devices: vec![device],
                 measurement: from.measurement.clone(),
                 tags: tags(),
@@ -80,7 +80,7 @@ fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<Series<'a>
                 *known = field;
             }
         } else {
-            native.push(Series {
+            native.push(TaggedSeries {
                 devices: vec![device],
                 measurement: metric.to_string(),
                 tags: [(DEVICE.to_owned(), device.id().to_string())].into(),
@@ -95,8 +95,9 @@ fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<Series<'a>
 }
 
 /// Joins the field `value` of a measurement with its other fields. Line protocol stores these as another device.
-fn joined(series: Vec<Series<'_>>) -> Vec<Series<'_>> {
-    let has_value = |series: &Series<'_>| series.is_written && series.fields.contains_key(VALUE);
+fn joined(series: Vec<TaggedSeries<'_>>) -> Vec<TaggedSeries<'_>> {
+    let has_value =
+        |series: &TaggedSeries<'_>| series.is_written && series.fields.contains_key(VALUE);
     let (values, mut series): (Vec<_>, Vec<_>) = series.into_iter().partition(has_value);
 
     let mut others = BTreeMap::new();
@@ -107,16 +108,16 @@ fn joined(series: Vec<Series<'_>>) -> Vec<Series<'_>> {
         }
     }
 
-    let place = |series: &Series<'_>| {
+    let index = |series: &TaggedSeries<'_>| {
         let (id, tags) = origin(series);
         others.get(&(id, tags, &series.measurement)).copied()
     };
-    let places: Vec<_> = values.iter().map(place).collect();
+    let indices: Vec<_> = values.iter().map(index).collect();
 
-    for (value, place) in values.into_iter().zip(places) {
+    for (value, index) in values.into_iter().zip(indices) {
         // The joined series gets the tags of the device that has only this measurement. The device of `value` may have
         // tags of other measurements.
-        match place.map(|place| &mut series[place]) {
+        match index.map(|index| &mut series[index]) {
             Some(other) if other.devices.len() == 1 => {
                 other.devices.extend(value.devices);
                 other.room_tag.join(value.room_tag);
@@ -129,14 +130,14 @@ fn joined(series: Vec<Series<'_>>) -> Vec<Series<'_>> {
 }
 
 /// What the two devices of a series have in common: their id without the digest. If there is a digest, also their tags.
-fn origin<'s>(series: &'s Series<'_>) -> (&'s str, Option<&'s BTreeMap<String, String>>) {
+fn origin<'s>(series: &'s TaggedSeries<'_>) -> (&'s str, Option<&'s BTreeMap<String, String>>) {
     match before_digest(series.devices[0].id().as_str()) {
         Some(text) => (text, Some(&series.tags)),
         None => (series.devices[0].id().as_str(), None),
     }
 }
 
-impl<'a> Series<'a> {
+impl<'a> TaggedSeries<'a> {
     /// The names of the series' tags.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         let room = self.has_rooms().then_some(ROOM);
@@ -178,13 +179,13 @@ pub(crate) struct SelectNames {
 }
 
 impl SelectNames {
-    pub(crate) fn of(series: &[Series<'_>]) -> Self {
+    pub(crate) fn of(series: &[TaggedSeries<'_>]) -> Self {
         let fields = series.iter().flat_map(|series| series.fields.keys().cloned()).collect();
         let tags = series.iter().flat_map(|series| series.keys().map(str::to_owned)).collect();
         Self { fields, tags }
     }
 
-    /// Whether a name is the name of a field; see [`Series::field`].
+    /// Whether a name is the name of a field; see [`TaggedSeries::field`].
     pub(crate) fn has_field(&self, name: &str) -> bool {
         self.fields.contains(name)
             || !self.tags.contains(name)

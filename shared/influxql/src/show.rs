@@ -10,7 +10,7 @@ use crate::condition;
 use crate::error::QueryError;
 use crate::group::may_hold;
 use crate::room_tag::RoomTexts;
-use crate::series::{Series, series_of_all};
+use crate::series::{TaggedSeries, series_of_all};
 use crate::value::Value;
 
 /// Runs `SHOW DATABASES`, which lists a single database.
@@ -42,7 +42,7 @@ pub fn show<'a>(
     let mut series = series_of_all(devices, &show.sources, rooms);
     series.retain(|series| is_listed(series, condition.as_ref()));
 
-    let by_measurement = |rows: &dyn Fn(&[Series<'_>]) -> BTreeSet<Vec<String>>,
+    let by_measurement = |rows: &dyn Fn(&[TaggedSeries<'_>]) -> BTreeSet<Vec<String>>,
                           columns: &[&str]| {
         let parts = series.chunk_by(|a, b| a.measurement == b.measurement);
         let listed = parts.map(|part| {
@@ -64,20 +64,20 @@ pub fn show<'a>(
             some(list(None, &["key"], show.page.of(keys.into_iter().collect())))
         }
         Listed::FieldKeys => {
-            let rows = |part: &[Series<'_>]| {
+            let rows = |part: &[TaggedSeries<'_>]| {
                 let fields = part.iter().flat_map(|series| series.fields.keys());
                 fields.map(|field| vec![field.clone(), "float".to_owned()]).collect()
             };
             by_measurement(&rows, &["fieldKey", "fieldType"])
         }
         Listed::TagKeys => {
-            let rows = |part: &[Series<'_>]| {
+            let rows = |part: &[TaggedSeries<'_>]| {
                 part.iter().flat_map(tags).map(|(key, _)| vec![key]).collect()
             };
             by_measurement(&rows, &["tagKey"])
         }
         Listed::TagValues(keys) => {
-            let rows = |part: &[Series<'_>]| {
+            let rows = |part: &[TaggedSeries<'_>]| {
                 let pairs = part
                     .iter()
                     .flat_map(tags)
@@ -90,7 +90,7 @@ pub fn show<'a>(
 }
 
 /// Whether a series is listed. A condition that names a field of the series is ignored.
-fn is_listed(series: &Series<'_>, condition: Option<&Expression>) -> bool {
+fn is_listed(series: &TaggedSeries<'_>, condition: Option<&Expression>) -> bool {
     let is_of_tags = condition.is_none_or(|condition| {
         condition::names(condition)
             .iter()
@@ -100,14 +100,14 @@ fn is_listed(series: &Series<'_>, condition: Option<&Expression>) -> bool {
 }
 
 /// The tags of a series, with the room in which the device is now.
-fn tags(series: &Series<'_>) -> BTreeMap<String, String> {
+fn tags(series: &TaggedSeries<'_>) -> BTreeMap<String, String> {
     let value = |key: &str| series.tag(key, series.room_now()).to_owned();
     let tags = series.keys().map(|key| (key.to_owned(), value(key)));
     tags.filter(|(_, value)| !value.is_empty()).collect()
 }
 
 /// The key of a series, as line protocol writes it.
-fn key(series: &Series<'_>) -> String {
+fn key(series: &TaggedSeries<'_>) -> String {
     let escaped = |text: &str, escaped: &[char]| {
         let mut key = String::new();
         for c in text.chars() {

@@ -3,7 +3,7 @@
 
 use crate::aggregate::{TimedValue, of_points, of_rollups, samples_of};
 use crate::ast::Fill;
-use crate::compile::{CheckedSelect, Content};
+use crate::compile::{CheckedSelect, ColumnContent};
 use crate::error::{QueryError, most_windows, too_many_windows};
 use crate::fill::{are_whole, filled, of_kind};
 use crate::function::{AggregateCall, FunctionCall, PointAggregate};
@@ -46,7 +46,7 @@ pub(crate) fn rows(
 fn raw(query: &CheckedSelect, group: &PointGroup<'_>) -> Vec<OutRow> {
     let row = |row: &PointRow| {
         let cells = query.columns.iter().map(|column| cell(&column.cell, &[], Some((group, row))));
-        let is_there = |cell: &Content| matches!(cell, Content::Field(name) if group.field(row, name).is_some());
+        let is_there = |cell: &ColumnContent| matches!(cell, ColumnContent::Field(name) if group.field(row, name).is_some());
         let has_field = query.columns.iter().any(|column| column.cell.has(&is_there));
         has_field.then(|| OutRow { at: row.at, cells: cells.collect() })
     };
@@ -207,30 +207,30 @@ impl Frame {
 }
 
 fn cell(
-    of: &Content,
+    of: &ColumnContent,
     calls: &[Option<Value>],
     row: Option<(&PointGroup<'_>, &PointRow)>,
 ) -> Option<Value> {
     match of {
-        Content::Call(place) => calls[*place].clone(),
-        Content::Constant(value) => Some(value.clone()),
-        Content::Nothing => None,
+        ColumnContent::Call(index) => calls[*index].clone(),
+        ColumnContent::Constant(value) => Some(value.clone()),
+        ColumnContent::Nothing => None,
 
-        Content::Field(name) => {
+        ColumnContent::Field(name) => {
             let (group, row) = row?;
             group.field(row, name).cloned()
         }
-        Content::Tag(name) => {
+        ColumnContent::Tag(name) => {
             let (group, row) = row?;
             let tag = group.tag(row, name);
             (!tag.is_empty()).then(|| Value::Text(tag.to_owned()))
         }
 
-        Content::Math(math, arguments) => {
+        ColumnContent::Math(math, arguments) => {
             let arguments = arguments.iter().map(|argument| cell(argument, calls, row));
             math.value(&arguments.collect::<Vec<_>>())
         }
-        Content::Computed(operator, sides) => {
+        ColumnContent::Computed(operator, sides) => {
             let [left, right] = &**sides;
             Value::computed(*operator, [&cell(left, calls, row)?, &cell(right, calls, row)?])
         }

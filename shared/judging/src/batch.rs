@@ -10,7 +10,7 @@ use series::SeriesError;
 use table::{AlertKey, Session, StoreError, StoredAlertState, StoredRule};
 
 use crate::Result;
-use crate::devices::Devices;
+use crate::devices::ListedDevices;
 use crate::episodes::episodes_of;
 use crate::judging::JudgingSession;
 use crate::observed::observation;
@@ -18,7 +18,7 @@ use crate::ports::Store;
 use crate::progress::Trigger;
 use crate::recheck::device_of;
 use crate::report::JudgingReport;
-use crate::rules::Rules;
+use crate::rules::AlertRules;
 use crate::task::{JudgingTask, Tasks};
 
 /// The readings of one device that were stored, by time. Deleted readings are not among them: whoever deletes a reading
@@ -40,7 +40,7 @@ pub struct BatchReport {
 #[derive(Default)]
 struct KnownDevices {
     /// The remembered list of devices. Empty if there are too many, or if no rule needs the list.
-    listed: Arc<Devices>,
+    listed: Arc<ListedDevices>,
     /// The devices of the batch that `listed` does not have, read by their ids.
     new: BTreeMap<DeviceId, Device>,
     /// Devices whose read the table refused for now, with its error.
@@ -81,45 +81,53 @@ impl<S: Store> JudgingSession<'_, S> {
     async fn judge_fresh(&self, fresh: &Fresh<'_>) -> Result<BatchReport> {
         let rules = self.rules().await?;
         let known = self.known_devices(&rules, fresh).await?;
-        let mut matches = self.matches(&rules, &known, fresh);
+        let matches = self.matches(&rules, &known, fresh);
 
         let mut report = BatchReport::default();
         if !matches.is_empty() {
-            let keys: Vec<AlertKey> = matches.keys().cloned().collect();
-            let throttle = &self.judging.throttles.states;
-            let read = async |table: Session<'_, S>| table.alert_states(&keys).await;
-            let listing = throttle.unless_resting(self.table, read).await?;
-            let damaged = listing.damaged();
-            let states: BTreeMap<AlertKey, StoredAlertState> =
-                listing.found.into_iter().map(|state| (state.key.clone(), state)).collect();
-
-            // A damaged state is not skipped, so that the judgement reports it.
-            matches.retain(|key, found| {
-                damaged.contains(key) || !found.changes_nothing(states.get(key), self.table.now)
-            });
+            let changing = self.without_unchanged(matches).await?;
             let task = |(key, Match { rule, written })| {
                 (key, JudgingTask::Rule { rule, touched: since(written) })
             };
-            let tasks = Tasks::of(Trigger::Batch, &rules, matches.into_iter().map(task));
+            let tasks = Tasks::of(Trigger::Batch, &rules, changing.into_iter().map(task));
             report.judgements = self.judge_all(tasks).await;
         }
 
         let left = std::mem::take(&mut report.judgements.left);
         report.add_rechecks(left.iter().filter_map(|key| device_of(&key.subject)), fresh);
-        report.cause = match known.unread {
-            Some((unread, error)) => {
-                report.add_rechecks(unread.iter(), fresh);
-                Some(error.into())
-            }
-            None => report.judgements.is_cut.then(|| StoreError::TimedOut.into()),
-        };
+        if report.judgements.is_cut {
+            report.cause = Some(StoreError::TimedOut.into());
+        }
+        if let Some((unread, error)) = known.unread {
+            report.add_rechecks(unread.iter(), fresh);
+            report.cause = Some(error.into());
+        }
         Ok(report)
+    }
+
+    /// Reads the states of matches, and drops the matches that cannot change theirs. A damaged state is kept, so that
+    /// the judgement reports it.
+    async fn without_unchanged<'a>(
+        &self,
+        mut matches: BTreeMap<AlertKey, Match<'a>>,
+    ) -> Result<BTreeMap<AlertKey, Match<'a>>> {
+        let keys: Vec<AlertKey> = matches.keys().cloned().collect();
+        let read = async |table: Session<'_, S>| table.alert_states(&keys).await;
+        let listing = self.judging.throttles.states.unless_throttled(self.table, read).await?;
+
+        let damaged = listing.damaged();
+        let states: BTreeMap<AlertKey, StoredAlertState> =
+            listing.found.into_iter().map(|state| (state.key.clone(), state)).collect();
+        matches.retain(|key, found| {
+            damaged.contains(key) || !found.changes_nothing(states.get(key), self.table.now)
+        });
+        Ok(matches)
     }
 
     /// Each device of the batch with each rule on the device that batches judge.
     fn matches<'a>(
         &self,
-        rules: &'a Rules,
+        rules: &'a AlertRules,
         known: &KnownDevices,
         fresh: &Fresh<'a>,
     ) -> BTreeMap<AlertKey, Match<'a>> {
@@ -144,7 +152,7 @@ impl<S: Store> JudgingSession<'_, S> {
     /// The registered devices of a batch. A device that the remembered list does not have may be new, so it is read
     /// from the table. If memory cannot hold the list, only devices with late readings are read, because only these are
     /// judged by rules on groups.
-    async fn known_devices(&self, rules: &Rules, fresh: &Fresh<'_>) -> Result<KnownDevices> {
+    async fn known_devices(&self, rules: &AlertRules, fresh: &Fresh<'_>) -> Result<KnownDevices> {
         // Only rules on groups need more of a device than its id.
         if rules.on_groups().next().is_none() {
             return Ok(KnownDevices::default());

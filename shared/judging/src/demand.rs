@@ -151,7 +151,7 @@ pub(crate) fn power(energy: &Exact, range: TimeRange) -> Option<Exact> {
 mod tests {
     use chrono::TimeDelta;
     use domain::{Reading, Verdict};
-    use rollups::Following;
+    use rollups::RollupDelay;
     use series::RollupStateCache;
     use table::given::{self, invocation};
     use table::memory_db::MemoryDb;
@@ -179,7 +179,7 @@ mod tests {
     ) -> Option<String> {
         let (until, invocation) = (at(5), invocation());
         let session = judging.session(Session::new(store, &invocation, now));
-        let horizon = RollupStateCache::new(Following::default()).read(session.table).await;
+        let horizon = RollupStateCache::new(RollupDelay::default()).read(session.table).await;
         let horizon = horizon.expect("memory");
         let highest = session.peak_before(until, CalendarUnit::Hour, device, &horizon).await;
         highest.expect("answered").map(|highest| highest.to_string())

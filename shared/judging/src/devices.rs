@@ -17,13 +17,13 @@ const AGE_OF_TOO_MANY: TimeDelta = TimeDelta::hours(1);
 
 /// Devices by id.
 #[derive(Debug, Default)]
-pub struct Devices {
+pub struct ListedDevices {
     all: BTreeMap<DeviceId, Device>,
     /// Whether all devices are here. If there are more than memory holds, the list is empty.
     is_whole: bool,
 }
 
-impl Devices {
+impl ListedDevices {
     pub(crate) fn all(devices: Vec<Device>) -> Self {
         let all = devices.into_iter().map(|device| (device.id().clone(), device)).collect();
         Self { all, is_whole: true }

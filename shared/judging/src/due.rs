@@ -10,12 +10,12 @@ use crate::progress::Trigger;
 use crate::report::JudgingReport;
 use crate::result::{JudgementResult, NotJudged};
 use crate::rule_on_subject::RuleOnSubject;
-use crate::rules::{Rules, is_about};
+use crate::rules::{AlertRules, is_about};
 use crate::task::{JudgingTask, Tasks};
 
 impl<S: Store + DeleteAlertStates> JudgingSession<'_, S> {
     /// Judges states that are due. If a judgement fails, the state stays due, and the next call tries the others first.
-    pub async fn judge_due(&self, rules: &Rules, due: &[StoredAlertState]) -> JudgingReport {
+    pub async fn judge_due(&self, rules: &AlertRules, due: &[StoredAlertState]) -> JudgingReport {
         let tasks = due.iter().map(|state| (state.key.clone(), JudgingTask::Due(state)));
         let mut report = self.judge_all(Tasks::of(Trigger::Due, rules, tasks)).await;
 
@@ -26,7 +26,7 @@ impl<S: Store + DeleteAlertStates> JudgingSession<'_, S> {
         {
             let delete =
                 async |table: Session<'_, S>| table.delete_alert_state(key, *version).await;
-            if let Err(error) = throttle.unless_resting(self.table, delete).await {
+            if let Err(error) = throttle.unless_throttled(self.table, delete).await {
                 report.add(key.clone(), Err(error.into()));
             }
         }
@@ -41,7 +41,7 @@ impl<S: Store> JudgingSession<'_, S> {
     pub(crate) async fn judge_state(
         &self,
         due: &StoredAlertState,
-        rules: &Rules,
+        rules: &AlertRules,
     ) -> Result<JudgementResult, NotJudged> {
         let key = &due.key;
         let rule = match rules.get(&key.rule) {

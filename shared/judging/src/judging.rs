@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use domain::{CalendarUnit, Device, DeviceId, RuleId, Timestamp};
-use rollups::Following;
+use rollups::RollupDelay;
 use series::{Horizon, RollupStateCache};
 use table::{
     BoundedMemory, Invocation, LEAST_PAUSE, MAX_CACHED_ENTRIES, Remembered, Session, StoreError,
     StoreResult, StoredRule,
 };
 
-use crate::devices::Devices;
+use crate::devices::ListedDevices;
 use crate::peaks::Peak;
 use crate::ports::Store;
 use crate::progress::TaskProgress;
-use crate::rules::Rules;
+use crate::rules::AlertRules;
 use crate::throttled::RequestThrottle;
 
 /// How long rules and channels are used before they are read again.
@@ -38,8 +38,8 @@ const LEAST_TIME: Duration = Duration::from_secs(1);
 /// What a process remembers for judging. Each process has one and shares it by reference.
 #[derive(Debug)]
 pub struct Judging {
-    rules: Remembered<Rules>,
-    devices: Remembered<Devices>,
+    rules: Remembered<AlertRules>,
+    devices: Remembered<ListedDevices>,
     pub(crate) throttles: Throttles,
     /// How long each device may send nothing before it counts as silent.
     pub(crate) silence_limits: BoundedMemory<DeviceId, TimeDelta>,
@@ -74,7 +74,7 @@ impl Default for Judging {
             devices: Remembered::default(),
             throttles: Throttles::default(),
             silence_limits: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),
-            rollups: RollupStateCache::new(Following::default()),
+            rollups: RollupStateCache::new(RollupDelay::default()),
             peaks: BoundedMemory::new(MAX_REMEMBERED, LEARNED_AGE),
             progress: TaskProgress::default(),
             rechecked: BoundedMemory::new(MAX_REMEMBERED, RECHECKED_AGE),
@@ -112,19 +112,19 @@ impl<S> JudgingSession<'_, S> {
 impl<S: Store> JudgingSession<'_, S> {
     /// The rules and channels, as they were read at most a minute ago. Older ones are not used even if the table
     /// throttles the read: a batch that is judged without a new rule is not judged by it later.
-    pub async fn rules(&self) -> StoreResult<Arc<Rules>> {
+    pub async fn rules(&self) -> StoreResult<Arc<AlertRules>> {
         let judging = self.judging;
         if let Some(rules) = judging.rules.get(self.table.now, |_| MAX_AGE) {
             return Ok(rules);
         }
         let throttle = &judging.throttles.rules;
         throttle
-            .unless_resting(self.table, async |table| judging.session(table).refresh().await)
+            .unless_throttled(self.table, async |table| judging.session(table).refresh().await)
             .await
     }
 
     /// The rules and channels, read now.
-    pub async fn refresh(&self) -> StoreResult<Arc<Rules>> {
+    pub async fn refresh(&self) -> StoreResult<Arc<AlertRules>> {
         // The pauses of older rules may lack the last pause of the system.
         let before = self.judging.rules.get(self.table.now, |_| LEAST_PAUSE);
         let read = self.read_rules(before.as_deref()).await?;
@@ -132,19 +132,19 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 
     /// The remembered rules and channels, if they were read at most `max_age` ago. Reads nothing.
-    pub fn last_rules(&self, max_age: TimeDelta) -> Option<Arc<Rules>> {
+    pub fn last_rules(&self, max_age: TimeDelta) -> Option<Arc<AlertRules>> {
         self.judging.rules.get(self.table.now, |_| max_age)
     }
 
     /// A rule, read from the table now.
     pub(crate) async fn stored_rule(&self, id: &RuleId) -> StoreResult<Option<StoredRule>> {
         let throttle = &self.judging.throttles.rule;
-        throttle.unless_resting(self.table, async |table| table.alert_rule(id).await).await
+        throttle.unless_throttled(self.table, async |table| table.alert_rule(id).await).await
     }
 
     /// The devices. Their list is read again after one minute for each thousand of its devices. While the table
     /// throttles this read, it is tried once a minute, and the last list is used up to an age of a quarter of an hour.
-    pub async fn devices(&self) -> StoreResult<Arc<Devices>> {
+    pub async fn devices(&self) -> StoreResult<Arc<ListedDevices>> {
         match self.devices_read_after(Timestamp::MIN).await {
             Err(error) if error.is_retryable() => self.last_devices().ok_or(error),
             read => read,
@@ -152,21 +152,24 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 
     /// The devices. If their list cannot be read, no devices and the reason: rules that name a device need no list.
-    pub(crate) async fn devices_if_read(&self) -> (Arc<Devices>, Option<StoreError>) {
+    pub(crate) async fn devices_if_read(&self) -> (Arc<ListedDevices>, Option<StoreError>) {
         match self.devices().await {
             Ok(devices) => (devices, None),
             Err(error) => (Arc::default(), Some(error)),
         }
     }
 
-    fn last_devices(&self) -> Option<Arc<Devices>> {
+    fn last_devices(&self) -> Option<Arc<ListedDevices>> {
         self.judging.devices.get(self.table.now, |_| MAX_LAST_LIST)
     }
 
     /// The devices, read after `at`. If there are too many devices for memory, the list is empty and is not read again.
-    pub(crate) async fn devices_read_after(&self, at: Timestamp) -> StoreResult<Arc<Devices>> {
+    pub(crate) async fn devices_read_after(
+        &self,
+        at: Timestamp,
+    ) -> StoreResult<Arc<ListedDevices>> {
         let (judging, now) = (self.judging, self.table.now);
-        let max_age = |devices: &Devices| {
+        let max_age = |devices: &ListedDevices| {
             let age = devices.max_age();
             if devices.is_whole() { age.min(now.since(at)) } else { age }
         };
@@ -176,8 +179,8 @@ impl<S: Store> JudgingSession<'_, S> {
 
         let throttle = &judging.throttles.device_list;
         let read = async |table: Session<'_, S>| table.device_page(None, MAX_CACHED_ENTRIES).await;
-        let page = throttle.unless_resting(self.table, read).await?;
-        let devices = (!page.has_more).then(|| Devices::all(page.listing.found));
+        let page = throttle.unless_throttled(self.table, read).await?;
+        let devices = (!page.has_more).then(|| ListedDevices::all(page.listing.found));
         Ok(judging.devices.keep(devices.unwrap_or_default(), now))
     }
 
@@ -190,7 +193,7 @@ impl<S: Store> JudgingSession<'_, S> {
     /// A device from the remembered list, or else from the table. The list is not read again. While the table throttles
     /// the read, a list up to a quarter of an hour old is used.
     pub(crate) async fn device_alone(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
-        let listed = self.judging.devices.get(self.table.now, Devices::max_age);
+        let listed = self.judging.devices.get(self.table.now, ListedDevices::max_age);
         if let Some(device) = listed.as_ref().and_then(|devices| devices.get(id)) {
             return Ok(Some(device.clone()));
         }
@@ -213,7 +216,7 @@ impl<S: Store> JudgingSession<'_, S> {
     pub(crate) async fn stored_devices(&self, ids: &[DeviceId]) -> StoreResult<Vec<Device>> {
         let throttle = &self.judging.throttles.device;
         let found =
-            throttle.unless_resting(self.table, async |table| table.find_devices(ids).await);
+            throttle.unless_throttled(self.table, async |table| table.find_devices(ids).await);
         Ok(found.await?.found)
     }
 

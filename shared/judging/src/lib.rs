@@ -46,14 +46,14 @@ mod throttled;
 
 pub use batch::{BatchReport, ReadingsByTime};
 pub use breach::{Breaches, SealedBreaches};
-pub use devices::{Devices, MAX_FEW};
+pub use devices::{ListedDevices, MAX_FEW};
 pub use ending::end_device;
 pub use judging::{Judging, JudgingSession};
 pub use ports::Store;
 pub use preview::{MAX_PREVIEW, Preview, PreviewQuestion, Previewed};
 pub use report::JudgingReport;
 pub use result::{JudgementResult, LostMessages};
-pub use rules::{Rules, devices_of, has_sent_watched, subjects_of};
+pub use rules::{AlertRules, devices_of, has_sent_watched, subjects_of};
 pub use series::SeriesError;
 pub use throttled::RequestThrottle;
 

@@ -9,12 +9,12 @@ use domain::{DeviceId, RuleId, Timestamp};
 use table::{AlertKey, NoteRechecks, Recheck, Rechecked, Session, StoreError, StoredRule};
 
 use crate::Result;
-use crate::devices::Devices;
+use crate::devices::ListedDevices;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::progress::Trigger;
 use crate::report::JudgingReport;
-use crate::rules::{Rules, subjects_of};
+use crate::rules::{AlertRules, subjects_of};
 use crate::task::{JudgingTask, Tasks};
 
 /// The largest number of devices on which a saved rule is judged at once.
@@ -25,8 +25,12 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     /// [`is_done`](JudgingReport::is_done), the recheck may be removed. Otherwise the recheck of a rule is to note
     /// [`up_to`](JudgingReport::up_to), where the next call goes on. `None` if the recheck of a rule has to wait until
     /// every process knows the rule: until then a batch of readings may be judged without it.
-    pub async fn recheck(&self, rules: &Rules, recheck: &Recheck) -> Result<Option<JudgingReport>> {
-        match &recheck.what {
+    pub async fn recheck(
+        &self,
+        rules: &AlertRules,
+        recheck: &Recheck,
+    ) -> Result<Option<JudgingReport>> {
+        match &recheck.target {
             Rechecked::Device(device) => {
                 self.recheck_device(rules, device, recheck).await.map(Some)
             }
@@ -37,7 +41,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     /// Judges all rules on a device. If that takes several calls, a process judges each rule once.
     async fn recheck_device(
         &self,
-        rules: &Rules,
+        rules: &AlertRules,
         id: &DeviceId,
         recheck: &Recheck,
     ) -> Result<JudgingReport> {
@@ -75,7 +79,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     /// its device gets a recheck of its own and delays no other device.
     async fn recheck_rule(
         &self,
-        rules: &Rules,
+        rules: &AlertRules,
         id: &RuleId,
         recheck: &Recheck,
     ) -> Result<Option<JudgingReport>> {
@@ -125,7 +129,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
 
         let note =
             async |table: Session<'_, S>| table.note_rechecks(&own).await.cause.map_or(Ok(()), Err);
-        if self.judging.throttles.own_rechecks.unless_resting(self.table, note).await.is_err() {
+        if self.judging.throttles.own_rechecks.unless_throttled(self.table, note).await.is_err() {
             return;
         }
         report.left.retain(|key| !failed.contains(key));
@@ -156,7 +160,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
 
     /// The devices among which a rule finds its subjects. A rule that names a device needs no list. For a rule on a
     /// group, the list is read after the rule was saved, because the same person may have moved a device just before.
-    async fn devices_for(&self, rule: &Rule, saved: Timestamp) -> Result<Arc<Devices>> {
+    async fn devices_for(&self, rule: &Rule, saved: Timestamp) -> Result<Arc<ListedDevices>> {
         let devices = match rule.scope {
             Scope::Each(_) => self.devices_read_after(saved).await,
             Scope::RoomMean(_) => self.devices().await,

@@ -15,7 +15,7 @@ use series::{
 };
 
 use crate::Result;
-use crate::devices::Devices;
+use crate::devices::ListedDevices;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::preview::MAX_PREVIEW;
@@ -49,7 +49,7 @@ pub(crate) struct RoomMean<'a> {
     metric: &'a MetricName,
     /// The devices whose values count in the mean.
     members: Vec<&'a Device>,
-    devices: &'a Devices,
+    devices: &'a ListedDevices,
     horizon: &'a Horizon,
 }
 
@@ -58,7 +58,7 @@ impl<'a> RoomMean<'a> {
     pub(crate) fn of(
         room: &'a RoomId,
         metric: &'a MetricName,
-        devices: &'a Devices,
+        devices: &'a ListedDevices,
         horizon: &'a Horizon,
     ) -> Self {
         let is_member = |device: &&Device| {

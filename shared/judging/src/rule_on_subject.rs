@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use table::{AlertKey, StoredRule};
 
-use crate::rules::Rules;
+use crate::rules::AlertRules;
 
 /// A rule and the subject on which it is judged now.
 #[derive(Debug, Clone, Copy)]
@@ -14,7 +14,7 @@ pub(crate) struct RuleOnSubject<'a> {
     /// was saved, or only time has passed.
     pub(crate) touched: Option<Timestamp>,
     /// All rules, with the channels and pauses.
-    pub(crate) rules: &'a Rules,
+    pub(crate) rules: &'a AlertRules,
     /// Whether the rule is no longer about the subject.
     pub(crate) has_left: bool,
 }

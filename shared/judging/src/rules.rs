@@ -5,11 +5,11 @@ use domain::{ChannelId, Device, DeviceId, RuleId, TimeRange, Timestamp, Zone};
 use table::{AlertKey, StoreError, StoredChannel, StoredRule, UnreadableItem};
 use tokio::sync::OnceCell;
 
-use crate::devices::{Devices, is_in, meter};
+use crate::devices::{ListedDevices, is_in, meter};
 
 /// All that a judgement needs except readings.
 #[derive(Debug)]
-pub struct Rules {
+pub struct AlertRules {
     /// The rules, sorted by id.
     pub rules: Vec<StoredRule>,
     /// The channels, sorted by id; empty without rules.
@@ -31,7 +31,7 @@ pub(crate) struct RulesOnSubjects<'a> {
     pub(crate) is_complete: bool,
 }
 
-impl Rules {
+impl AlertRules {
     /// The rule with an id.
     pub fn get(&self, id: &RuleId) -> Option<&StoredRule> {
         self.rules.iter().find(|rule| rule.id == *id)
@@ -57,7 +57,7 @@ impl Rules {
     /// of a group or room, so only rules that name a device are found.
     pub(crate) fn on_subjects(
         &self,
-        devices: &Devices,
+        devices: &ListedDevices,
         is_listed: bool,
         is_wanted: impl Fn(&StoredRule) -> bool,
     ) -> RulesOnSubjects<'_> {
@@ -75,7 +75,7 @@ impl Rules {
     /// The wanted rules whose devices are not known, because there are more devices than memory holds.
     pub(crate) fn of_unknown_devices(
         &self,
-        devices: &Devices,
+        devices: &ListedDevices,
         is_wanted: impl Fn(&StoredRule) -> bool,
     ) -> Vec<RuleId> {
         let is_unknown = |rule: &&StoredRule| {

@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 
 use crate::judging::JudgingSession;
 use crate::ports::Store;
-use crate::rules::Rules;
+use crate::rules::AlertRules;
 
 /// The longest time for reading the zone or the pauses: messages are sent also without them.
 const MAX_READING: Duration = Duration::from_secs(3);
@@ -17,9 +17,9 @@ impl<S: Store> JudgingSession<'_, S> {
     /// Reads the rules. If there are rules, also reads their channels, the zone and the pauses. While the zone or the
     /// pauses cannot be read, those of `before` are used. Sending needs no pauses, and budgets take their zone from the
     /// rollups.
-    pub(crate) async fn read_rules(&self, before: Option<&Rules>) -> StoreResult<Rules> {
+    pub(crate) async fn read_rules(&self, before: Option<&AlertRules>) -> StoreResult<AlertRules> {
         let rules = self.table.alert_rules().await?;
-        let mut read = Rules {
+        let mut read = AlertRules {
             rules: rules.found,
             channels: Vec::new(),
             zone: None,
@@ -62,7 +62,7 @@ impl<S: Store> JudgingSession<'_, S> {
     /// The pauses of the system, in order: the times when it stood still. If they were not read with the rules, they
     /// are read now. If that fails, no rule is judged, because devices would count as silent while the system stood
     /// still.
-    pub(crate) async fn pauses<'r>(&self, rules: &'r Rules) -> StoreResult<&'r [TimeRange]> {
+    pub(crate) async fn pauses<'r>(&self, rules: &'r AlertRules) -> StoreResult<&'r [TimeRange]> {
         let pauses = rules.pauses.get_or_try_init(async || {
             let note = self.table.running_note().await?;
             Ok(pauses_of(note, self.table.now))

@@ -6,7 +6,7 @@ use series::Horizon;
 use table::{AlertKey, StoredRule};
 
 use crate::Result;
-use crate::devices::Devices;
+use crate::devices::ListedDevices;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 use crate::progress::{TaskRest, Trigger};
@@ -14,7 +14,7 @@ use crate::report::{JudgingReport, may_succeed};
 use crate::result::{JudgementResult, NotJudged};
 use crate::room_mean::RoomMean;
 use crate::rule_on_subject::RuleOnSubject;
-use crate::rules::Rules;
+use crate::rules::AlertRules;
 use crate::task::{JudgingTask, Tasks};
 
 impl<S: Store> JudgingSession<'_, S> {
@@ -50,8 +50,8 @@ impl<S: Store> JudgingSession<'_, S> {
     /// The rules that wait, on each subject with sealed quarters that are not judged.
     fn sealed_tasks<'a>(
         &self,
-        rules: &'a Rules,
-        devices: &Devices,
+        rules: &'a AlertRules,
+        devices: &ListedDevices,
         is_listed: bool,
         horizon: &Horizon,
     ) -> Tasks<'a> {
@@ -92,7 +92,7 @@ impl<S: Store> JudgingSession<'_, S> {
 fn sealed_until(
     subject: &AlertSubject,
     watch: &Watch,
-    devices: &Devices,
+    devices: &ListedDevices,
     horizon: &Horizon,
 ) -> Timestamp {
     let sealed = match (subject, watch) {

@@ -70,7 +70,7 @@ impl<S: Store> JudgingSession<'_, S> {
     ) -> StoreResult<Option<(TimeRange, Vec<StoredRollup>)>> {
         let throttle = &self.judging.throttles.rollup_state;
         let state =
-            throttle.unless_resting(self.table, async |table| table.rollup_state().await).await?;
+            throttle.unless_throttled(self.table, async |table| table.rollup_state().await).await?;
         let Some(state) = state else { return Ok(None) };
         let newest = rollups::newest_sealable_end(self.table.now);
         let sealed = QuarterHour::of(state.sealed_of(device).min(newest));

@@ -13,7 +13,7 @@ use crate::progress::Trigger;
 use crate::report::{JudgingReport, is_throttled};
 use crate::result::{JudgementResult, NextState, NotJudged};
 use crate::rule_on_subject::RuleOnSubject;
-use crate::rules::Rules;
+use crate::rules::AlertRules;
 
 /// The number of attempts at a judgement while other processes keep changing its state.
 const MAX_ATTEMPTS: usize = 5;
@@ -53,7 +53,7 @@ impl JudgingTask<'_> {
 #[derive(Debug)]
 pub(crate) struct Tasks<'a> {
     trigger: Trigger,
-    rules: &'a Rules,
+    rules: &'a AlertRules,
     by_key: BTreeMap<AlertKey, JudgingTask<'a>>,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Tasks<'a> {
     /// Makes the tasks of a trigger; `rules` are all rules.
     pub(crate) fn of(
         trigger: Trigger,
-        rules: &'a Rules,
+        rules: &'a AlertRules,
         tasks: impl Iterator<Item = (AlertKey, JudgingTask<'a>)>,
     ) -> Self {
         Self { trigger, rules, by_key: tasks.collect() }
@@ -156,7 +156,7 @@ impl<S: Store> JudgingSession<'_, S> {
         &self,
         task: JudgingTask<'_>,
         key: &AlertKey,
-        rules: &Rules,
+        rules: &AlertRules,
     ) -> Result<Option<JudgementResult>, NotJudged> {
         let on_subject =
             |rule, touched| RuleOnSubject { rule, key, touched, rules, has_left: false };

@@ -3,24 +3,25 @@
 use chrono::TimeDelta;
 use table::{Remembered, Session, StoreError, StoreResult, out_of_patience};
 
-/// How long a throttled request is not made again.
-const REST: TimeDelta = TimeDelta::minutes(1);
+/// How long requests of a kind are not made after one of them was throttled.
+const PAUSE: TimeDelta = TimeDelta::minutes(1);
 
 /// The last throttling of one kind of request, which many judgements make. Such a request gets a part of the time. If
-/// it is throttled, its kind rests: for a minute, further requests of the kind fail at once. A judgement then uses what
-/// was read last, or is put off, so that the time is left to others.
+/// it is throttled, further requests of the kind fail at once for a minute. A judgement then uses what was read last, or
+/// is put off, so that the time is left to others.
 #[derive(Debug, Default)]
 pub struct RequestThrottle(Remembered<()>);
 
 impl RequestThrottle {
-    /// Makes a request, and repeats it for a limited time while it is throttled. Fails at once while its kind rests.
-    pub async fn unless_resting<S, T>(
+    /// Makes a request, and repeats it for a limited time while it is throttled. Fails at once if a request of its kind
+    /// was throttled within the last minute.
+    pub async fn unless_throttled<S, T>(
         &self,
         table: Session<'_, S>,
         request: impl AsyncFnOnce(Session<'_, S>) -> StoreResult<T>,
     ) -> StoreResult<T> {
         let now = table.now;
-        if self.0.get(now, |()| REST).is_some() {
+        if self.0.get(now, |()| PAUSE).is_some() {
             return Err(out_of_patience());
         }
 

@@ -14,10 +14,10 @@ use domain::{
 };
 use fastrand::Rng;
 use judging::{
-    Judging, JudgingReport, JudgingSession, MAX_FEW, PreviewQuestion, Previewed, ReadingsByTime,
-    Rules,
+    AlertRules, Judging, JudgingReport, JudgingSession, MAX_FEW, PreviewQuestion, Previewed,
+    ReadingsByTime,
 };
-use rollups::{Assumed, DeviceFolds, DeviceRules, Following, Retention, SeenRooms};
+use rollups::{Assumed, DeviceFolds, DeviceRules, Retention, RollupDelay, SeenRooms};
 use serde_json::{Value, json};
 use series::{MAX_DEVICES, RollupStateCache, SeriesError};
 use table::given::{self, invocation};
@@ -93,13 +93,18 @@ impl World {
         self.judging.session(Session::new(&self.store, invocation, now))
     }
 
-    async fn rules(&self, now: Timestamp) -> Arc<Rules> {
+    async fn rules(&self, now: Timestamp) -> Arc<AlertRules> {
         self.session(now, &invocation()).rules().await.expect("memory")
     }
 
     /// Judges what a recheck names by rules that were read before.
-    async fn recheck(&self, rules: &Rules, what: Rechecked, now: Timestamp) -> JudgingReport {
-        let recheck = Recheck { what, since: at(0), after: None, touch: 1 };
+    async fn recheck(
+        &self,
+        rules: &AlertRules,
+        target: Rechecked,
+        now: Timestamp,
+    ) -> JudgingReport {
+        let recheck = Recheck { target, since: at(0), after: None, touch: 1 };
         let given = invocation();
         let session = self.session(now, &given);
         let judged = Box::pin(session.recheck(rules, &recheck)).await.expect("memory");
@@ -200,7 +205,7 @@ impl World {
         let range = given::range(at(from), now);
         let given = &invocation();
         let session = self.session(now, given);
-        let horizon = RollupStateCache::new(Following::default()).read(session.table).await;
+        let horizon = RollupStateCache::new(RollupDelay::default()).read(session.table).await;
         let horizon = &horizon.expect("memory");
         let question = PreviewQuestion { rule, subject, range, horizon };
         Box::pin(session.preview(question)).await.expect("memory").episodes
@@ -730,8 +735,8 @@ async fn while_the_list_of_devices_is_throttled_rechecks_and_the_last_list_tell(
         );
 
         let piece = Invocation::until(Deadline::after(Duration::from_secs(20)));
-        let what = given::device("d0").into();
-        let recheck = Recheck { what, since: at(0), after: None, touch: 1 };
+        let target = given::device("d0").into();
+        let recheck = Recheck { target, since: at(0), after: None, touch: 1 };
         let session = world.session(at(2), &piece);
         Box::pin(session.recheck(&rules, &recheck)).await.expect("the device is there");
         assert_eq!(world.news(), [News::Fired]);
@@ -829,7 +834,7 @@ async fn while_all_devices_are_throttled_states_batches_and_rechecks_are_judged_
     assert_eq!(world.told().len(), 31);
 
     let recheck = |device: &str| Recheck {
-        what: given::device(device).into(),
+        target: given::device(device).into(),
         since: at(2),
         after: None,
         touch: 1,
@@ -1724,7 +1729,7 @@ async fn the_recheck_of_a_saved_rule_waits_until_every_process_knows_the_rule() 
     world.save(saved.clone()).await;
     given::store_home(&world.store, &[warm(2, 6, "31")]).await;
 
-    let recheck = Recheck { what: saved.id.into(), since: at(5), after: None, touch: 1 };
+    let recheck = Recheck { target: saved.id.into(), since: at(5), after: None, touch: 1 };
     for (now, told) in [(6, 0), (7, 1)] {
         let rules = world.rules(at(now)).await;
         let given = invocation();
@@ -1804,7 +1809,7 @@ async fn a_device_whose_judgement_panics_does_not_hold_up_the_recheck_of_a_saved
     assert_eq!((world.told().len(), judged.panics.len()), (2, 1));
     assert!(judged.is_done(), "{judged:?}");
     let rechecks = world.store.rechecks(None, 10, &invocation()).await.expect("memory");
-    let rechecks = rechecks.listing.found.into_iter().map(|recheck| recheck.what);
+    let rechecks = rechecks.listing.found.into_iter().map(|recheck| recheck.target);
     assert_eq!(rechecks.collect::<Vec<_>>(), [Rechecked::Device(given::device("d2"))]);
 }
 

@@ -71,7 +71,7 @@ impl fmt::Debug for Fetched {
 /// Every failed attempt is followed by another, for a day, because a person may mend the cause in the meantime. The
 /// verdicts differ in what people are told about the channel in this time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AnswerVerdict {
     /// 2xx. The body is ignored: each maker's errors have a status of their own. Home Assistant answers 200 even if no
     /// automation has the webhook, so that nobody can guess a webhook. Only a test message shows that messages arrive.
     Delivered,
@@ -89,7 +89,7 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
+impl AnswerVerdict {
     /// The verdict on an attempt without an answer.
     pub const UNANSWERED: Self = Self::Later { retry_after: None };
 }
@@ -103,12 +103,12 @@ impl Answer {
     }
 
     /// The verdict on the answer, which came at `now`.
-    pub fn verdict(&self, now: Timestamp) -> Verdict {
+    pub fn verdict(&self, now: Timestamp) -> AnswerVerdict {
         let retry_after = self.pause(now);
         match self.status {
-            200..=299 => Verdict::Delivered,
-            408 | 425 | 429 | 500..=599 => Verdict::Later { retry_after },
-            _ => Verdict::Failing { retry_after },
+            200..=299 => AnswerVerdict::Delivered,
+            408 | 425 | 429 | 500..=599 => AnswerVerdict::Later { retry_after },
+            _ => AnswerVerdict::Failing { retry_after },
         }
     }
 
@@ -204,9 +204,11 @@ mod tests {
         for status in 100..=599 {
             let verdict = answer(status, None, "").verdict(now());
             match status {
-                200..=299 => assert_eq!(verdict, Verdict::Delivered),
-                408 | 425 | 429 | 500.. => assert_eq!(verdict, Verdict::UNANSWERED, "{status}"),
-                _ => assert_eq!(verdict, Verdict::Failing { retry_after: None }, "{status}"),
+                200..=299 => assert_eq!(verdict, AnswerVerdict::Delivered),
+                408 | 425 | 429 | 500.. => {
+                    assert_eq!(verdict, AnswerVerdict::UNANSWERED, "{status}")
+                }
+                _ => assert_eq!(verdict, AnswerVerdict::Failing { retry_after: None }, "{status}"),
             }
         }
     }
@@ -234,7 +236,7 @@ mod tests {
         ] {
             let retry_after = seconds.map(TimeDelta::seconds);
             let verdict = answer(429, header, body).verdict(now());
-            assert_eq!(verdict, Verdict::Later { retry_after }, "{header:?} {body}");
+            assert_eq!(verdict, AnswerVerdict::Later { retry_after }, "{header:?} {body}");
         }
     }
 

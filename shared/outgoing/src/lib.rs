@@ -6,6 +6,6 @@ mod request;
 mod url;
 
 pub use address::{ForbiddenAddress, Reach};
-pub use answer::{Answer, Fetched, HEADERS_OF_LIMITS, Verdict};
+pub use answer::{Answer, AnswerVerdict, Fetched, HEADERS_OF_LIMITS};
 pub use request::Request;
 pub use url::{Url, UrlError};

@@ -7,7 +7,7 @@ use table::{
 };
 use tokio::sync::Mutex;
 
-use crate::following::is_late;
+use crate::rollup_delay::is_late;
 
 /// The largest number of attempts to store marks while others store marks too.
 const MAX_ATTEMPTS: usize = 20;
@@ -120,7 +120,7 @@ mod tests {
     use domain::given::at_second;
 
     use super::*;
-    use crate::{Following, MARKED_AHEAD};
+    use crate::{MARKED_AHEAD, RollupDelay};
     use futures_util::FutureExt as _;
     use table::given::invocation;
     use table::memory_db::MemoryDb;
@@ -158,7 +158,7 @@ mod tests {
     fn every_change_is_told_from_before_it_is_made_at_few_writes() {
         let devices: Vec<DeviceId> =
             ["a", "b", "c", "d"].map(|id| id.parse().expect("an id")).to_vec();
-        let following = Following::gathering_for(Duration::from_secs(60));
+        let rollup_delay = RollupDelay::gathering_for(Duration::from_secs(60));
         for seed in 0..100 {
             let mut rng = fastrand::Rng::with_seed(seed);
             let store = Counted::default();
@@ -186,7 +186,7 @@ mod tests {
                     let range =
                         TimeRange::new(*reading, reading.saturating_add(TimeDelta::seconds(1)));
                     let (range, group) = (range.expect("a range"), DeviceGroups::of(device));
-                    let told = following.lacking_since(&late, range, group, at_second(second));
+                    let told = rollup_delay.lacking_since(&late, range, group, at_second(second));
                     let is_due = second - when < 90;
                     assert!(
                         !is_due || told.is_some_and(|it| it <= at_second(*when)),

@@ -14,10 +14,10 @@ mod bounds;
 mod bucket;
 mod device_rules;
 mod fold;
-mod following;
 mod fresh;
 mod late;
 mod retention;
+mod rollup_delay;
 mod sealing;
 mod seen_rooms;
 mod snapshot;
@@ -27,9 +27,9 @@ mod window;
 
 pub use device_rules::DeviceRules;
 pub use fold::{Assumed, DeviceFolds, Folded, Store};
-pub use following::{Following, MARKED_AHEAD, is_late};
 pub use late::LateMarking;
 pub use retention::{Retention, is_closing};
+pub use rollup_delay::{MARKED_AHEAD, RollupDelay, is_late};
 pub use sealing::{
     GRACE, SKEW, is_over, newest_sealable_end, newest_watermark, over_until, part_of_day,
 };

@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use crate::auth::Auth;
 use crate::telemetry::WideEvent;
 use api::endpoints::{Access, PathPlace};
-use api::{Problem, ProblemKind, Request, Secret};
+use api::{Problem, ProblemKind, Request, TokenSecret};
 use domain::{HomeId, RoomId, Scope, Token, TokenHash, ViewScope, WriteScope, check_token};
 use table::{BoundedMemory, FindToken, Session};
 
@@ -148,7 +148,7 @@ impl Authenticator {
 }
 
 /// The request's token, if it is well-formed.
-fn formed(request: &Request) -> Result<&Secret, Problem> {
+fn formed(request: &Request) -> Result<&TokenSecret, Problem> {
     let secret = request.secret.as_ref().ok_or_else(|| {
         refused(
             "There is no token in the request; send the header \"Authorization: Bearer TOKEN\", with the \

@@ -17,7 +17,7 @@ pub use found::{FoundDevices, PageStart, RoomMembers};
 pub use gone::{has_readings, is_gone};
 pub use look_up::DeviceDetail;
 pub use shared_map::SharedMap;
-pub use snapshot::Snapshot;
+pub use snapshot::RegistrySnapshot;
 
 /// How many times longer a single fact is cached than the registry, such as the room of a device in a large fleet. Each
 /// look-up costs a read unit, and in a large fleet most devices never move.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use alerts::{Message, Names, News, Notice, Outgoing, Post, Rule, Secret};
 use domain::Timestamp;
-use outgoing::Verdict;
+use outgoing::AnswerVerdict;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -207,7 +207,7 @@ fn each_kind_arrives_as_its_makers_server_reads_it() {
     ] {
         let request = request(&stored);
         let answer = sender(SystemNames, Reach::Local).send(&request).expect(&stored);
-        assert_eq!(answer.verdict(now()), Verdict::Delivered);
+        assert_eq!(answer.verdict(now()), AnswerVerdict::Delivered);
         assert_eq!((answer.status, answer.text.as_str()), (200, ""));
         let received = received.recv().expect("a request");
         assert_eq!(received.head.lines().next(), Some(line));
@@ -248,7 +248,7 @@ fn an_answer_says_how_long_to_wait() {
         ));
         let request = webhook(&url(port));
         let answer = sender(SystemNames, Reach::Local).send(&request).expect("an answer");
-        let Verdict::Later { retry_after: Some(asked) } = answer.verdict(now()) else {
+        let AnswerVerdict::Later { retry_after: Some(asked) } = answer.verdict(now()) else {
             panic!("{answer:?}");
         };
         assert_eq!(asked.num_seconds(), pause);
@@ -265,7 +265,7 @@ fn a_redirect_is_not_followed() {
         ));
         let request = webhook(&url(port));
         let answer = sender(SystemNames, Reach::Local).send(&request).expect("an answer");
-        assert_eq!(answer.verdict(now()), Verdict::Failing { retry_after: None });
+        assert_eq!(answer.verdict(now()), AnswerVerdict::Failing { retry_after: None });
         assert!(answer.reason(&request).contains("redirects are not followed"));
     }
     assert!(followed.try_recv().is_err());
@@ -290,7 +290,7 @@ fn a_slow_server_is_given_up() {
     for port in [silent, dripping] {
         let failed = fails(port);
         assert_eq!((&failed.cause, failed.may_have_arrived), (&Cause::TimedOut, true));
-        assert_eq!(failed.verdict(), Verdict::UNANSWERED);
+        assert_eq!(failed.verdict(), AnswerVerdict::UNANSWERED);
         let text = "address of the webhook: has not answered within 10 seconds";
         assert_eq!(failed.to_string(), text);
     }
@@ -332,7 +332,7 @@ fn an_error_with_a_body_without_end_is_read_in_part() {
         let answer = sender(SystemNames, Reach::Local).send(&webhook(&url(port)));
         let answer = answer.expect("an answer");
         assert_eq!((answer.status, answer.text.len()), (status, length));
-        assert_eq!(answer.verdict(now()), Verdict::UNANSWERED);
+        assert_eq!(answer.verdict(now()), AnswerVerdict::UNANSWERED);
     }
 }
 
@@ -349,7 +349,7 @@ fn what_is_no_answer_is_an_error() {
     let (closing, _) = answering("");
     let failed = fails(closing);
     assert_eq!((&failed.cause, failed.may_have_arrived), (&Cause::Closed, true));
-    assert_eq!(failed.verdict(), Verdict::UNANSWERED);
+    assert_eq!(failed.verdict(), AnswerVerdict::UNANSWERED);
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn nothing_at_a_port_or_behind_a_name_is_an_error() {
     for _ in 0..2 {
         let failed = sender.send(&ntfy).unwrap_err();
         assert_eq!(failed.to_string(), "server of ntfy: the name of its host leads nowhere");
-        assert_eq!(failed.verdict(), Verdict::UNANSWERED);
+        assert_eq!(failed.verdict(), AnswerVerdict::UNANSWERED);
     }
 }
 
@@ -387,7 +387,7 @@ fn a_deployed_server_sends_to_public_addresses_only() {
         let request = webhook(&format!("https://geheim.example:{port}/x"));
         let failed = sender(names, Reach::Public).send(&request).unwrap_err();
         assert!(matches!(failed.cause, Cause::Forbidden(_)), "{ips:?}: {failed}");
-        assert_eq!(failed.verdict(), Verdict::Failing { retry_after: None });
+        assert_eq!(failed.verdict(), AnswerVerdict::Failing { retry_after: None });
         assert!(!failed.may_have_arrived && !format!("{failed:?}").contains("geheim"));
     }
     let (names, _) = Lookups::new(&[&["127.0.0.1"]]);
@@ -408,7 +408,7 @@ fn a_stored_address_is_checked_again() {
     let failed = deployed.send(&webhook(&url(port))).unwrap_err();
     assert_eq!(
         (&failed.cause, failed.verdict()),
-        (&Cause::NotHttps, Verdict::Failing { retry_after: None })
+        (&Cause::NotHttps, AnswerVerdict::Failing { retry_after: None })
     );
     assert!(!failed.to_string().contains("geheim"));
     let failed = deployed.send(&webhook(&format!("https://127.0.0.1:{port}/"))).unwrap_err();
@@ -545,7 +545,7 @@ fn tls_needs_a_certificate_of_the_host_by_a_public_authority() {
     ] {
         let failed = send(host, port, tls).unwrap_err();
         assert_eq!((&failed.cause, failed.to_string().as_str()), (&Cause::Tls(fault), text));
-        assert_eq!(failed.verdict(), Verdict::Failing { retry_after: None });
+        assert_eq!(failed.verdict(), AnswerVerdict::Failing { retry_after: None });
         assert!(!failed.may_have_arrived);
         assert!(!format!("{failed:?}").contains("example"));
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use outgoing::{ForbiddenAddress, Request, Verdict};
+use outgoing::{AnswerVerdict, ForbiddenAddress, Request};
 use rustls::CertificateError;
 
 /// The longest time of a request, from resolving the name to the end of the answer.
@@ -90,12 +90,12 @@ impl Unanswered {
 
     /// The verdict on the attempt. Usually a retry may help. But a person has to mend a forbidden address, an address
     /// without TLS, and a certificate.
-    pub const fn verdict(&self) -> Verdict {
+    pub const fn verdict(&self) -> AnswerVerdict {
         match self.cause {
             Cause::Forbidden(_) | Cause::NotHttps | Cause::Tls(_) => {
-                Verdict::Failing { retry_after: None }
+                AnswerVerdict::Failing { retry_after: None }
             }
-            _ => Verdict::UNANSWERED,
+            _ => AnswerVerdict::UNANSWERED,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 
 use chrono::TimeDelta;
 use domain::{DeviceId, QuarterHour, TimeRange, Timestamp, Zone};
-use rollups::{Following, newest_sealable_end};
+use rollups::{RollupDelay, newest_sealable_end};
 use table::{Remembered, RollupState, Session, StoreResult};
 
 use crate::ports::Store;
@@ -16,7 +16,7 @@ pub struct Horizon {
     state: Option<Arc<RollupState>>,
     /// No watermark can be later by now. A later stored one came from a clock that was ahead.
     newest_sealable: Timestamp,
-    following: Following,
+    rollup_delay: RollupDelay,
     outdated: Arc<AtomicUsize>,
 }
 
@@ -46,8 +46,8 @@ impl Horizon {
     }
 
     /// How soon rollups follow the readings.
-    pub const fn following(&self) -> Following {
-        self.following
+    pub const fn rollup_delay(&self) -> RollupDelay {
+        self.rollup_delay
     }
 
     /// Limits a stored end of complete rollups (a watermark) to the newest time that is possible by now.
@@ -69,7 +69,7 @@ impl Horizon {
 #[derive(Debug)]
 pub struct RollupStateCache {
     state: Remembered<RollupState>,
-    following: Following,
+    rollup_delay: RollupDelay,
 }
 
 /// The age at which the state is read again.
@@ -77,8 +77,8 @@ const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 
 impl RollupStateCache {
     /// An empty cache.
-    pub fn new(following: Following) -> Self {
-        Self { state: Remembered::default(), following }
+    pub fn new(rollup_delay: RollupDelay) -> Self {
+        Self { state: Remembered::default(), rollup_delay }
     }
 
     /// The horizon according to a state that was read at most a minute ago.
@@ -97,7 +97,12 @@ impl RollupStateCache {
 
     fn of(&self, state: Option<Arc<RollupState>>, now: Timestamp) -> Horizon {
         let newest_sealable = newest_sealable_end(now);
-        Horizon { state, newest_sealable, following: self.following, outdated: Arc::default() }
+        Horizon {
+            state,
+            newest_sealable,
+            rollup_delay: self.rollup_delay,
+            outdated: Arc::default(),
+        }
     }
 }
 

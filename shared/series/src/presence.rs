@@ -108,10 +108,10 @@ impl Presence {
 }
 
 /// Finds when meters were in the rooms of an answer about these devices.
-pub async fn presences<'a>(
+pub async fn presences<'a, 'q>(
     session: Session<'_, impl Store>,
     meters: &[&DeviceValues<'a>],
-    question: impl Fn(&'a Device) -> DeviceQuestion<'a>,
+    question: impl Fn(&'a Device) -> DeviceQuestion<'q>,
     devices: &[&'a Device],
     behind: impl Fn(&DeviceId) -> Option<&'a DeviceId> + Copy,
 ) -> Result<BTreeMap<&'a DeviceId, Presence>, SeriesError> {

@@ -13,7 +13,7 @@ use domain::{
     Row, SWEEP_GROUPS, Sample, TimeRange, Timestamp, Zone, areas, increases,
 };
 use fastrand::Rng;
-use rollups::Following;
+use rollups::RollupDelay;
 use table::given::{invocation, session};
 use table::memory_db::MemoryDb;
 use table::{
@@ -162,7 +162,7 @@ impl Home {
         range: TimeRange,
         now: Timestamp,
     ) -> Result<DeviceRollups, SeriesError> {
-        let horizon = RollupStateCache::new(Following::default());
+        let horizon = RollupStateCache::new(RollupDelay::default());
         let horizon =
             horizon.read(Session::new(&self.store, &invocation(), now)).await.expect("memory");
         let grid = Grid::total(range);
@@ -176,7 +176,7 @@ impl Home {
         coarsest: Level,
         now: Timestamp,
     ) -> BTreeMap<MetricName, Vec<RowValues>> {
-        let horizon = RollupStateCache::new(Following::default());
+        let horizon = RollupStateCache::new(RollupDelay::default());
         let horizon =
             horizon.read(Session::new(&self.store, &invocation(), now)).await.expect("memory");
         let question = DeviceQuestion::of(&self.device, grid, &horizon, coarsest, now);
@@ -267,7 +267,7 @@ async fn of_a_device_there_are_its_rows_and_its_stays_and_no_second_copy() {
         reading(plus(first, n * 60_000), room(n), &others)
     };
     let home = Home::of((0..1_440).map(of).collect(), "UTC").await;
-    let horizon = RollupStateCache::new(Following::default());
+    let horizon = RollupStateCache::new(RollupDelay::default());
     let horizon = horizon.read(session(&home.store, &invocation())).await.expect("memory");
     let grid = Grid::of(CalendarUnit::Minute, range(first, plus(first, DAY)), home.zone);
     let grid = grid.expect("few rows");
@@ -439,7 +439,7 @@ async fn a_power_ahead_of_now_holds_in_a_room_until_the_device_leaves() {
             gauge(85, "hall"),
         ];
         let home = Home::of(readings, "UTC").await;
-        let horizon = RollupStateCache::new(Following::default());
+        let horizon = RollupStateCache::new(RollupDelay::default());
         let horizon =
             horizon.read(Session::new(&home.store, &invocation(), now)).await.expect("memory");
         let of = async |from, to| {
@@ -532,7 +532,7 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
         .collect();
     let home = Home::of(readings, "UTC").await;
     home.roll_up(range(first, plus(first, 2 * DAY)), || true).await;
-    let horizon = RollupStateCache::new(Following::default());
+    let horizon = RollupStateCache::new(RollupDelay::default());
     let horizon = horizon.read(session(&home.store, &invocation())).await.expect("memory");
     let grid = Grid::total(range(first, plus(first, 2 * DAY)));
     for (room, expected, count) in [("hall", 39 + 131, 172), ("loft", 19, 20)] {
@@ -567,7 +567,7 @@ async fn a_reading_whose_values_do_not_count_takes_a_device_elsewhere() {
     for sealed in [0, 45, 60] {
         let home = Home::of(readings.clone(), "UTC").await;
         home.roll_up(range(first, minute(sealed.max(1))), || true).await;
-        let horizon = RollupStateCache::new(Following::default());
+        let horizon = RollupStateCache::new(RollupDelay::default());
         let horizon = horizon
             .read(Session::new(&home.store, &invocation(), minute(90)))
             .await

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use domain::{DeviceId, TimeRange, Timestamp};
-use rollups::Following;
+use rollups::RollupDelay;
 use serde::Serialize;
 use table::{DeviceGroups, LateChanges, ReadLateChanges, Session, StoreResult};
 
@@ -15,7 +15,7 @@ use super::horizon::Horizon;
 pub struct UnfoldedChanges {
     late: LateChanges,
     quarters: Option<u64>,
-    following: Following,
+    rollup_delay: RollupDelay,
     outdated: Arc<AtomicUsize>,
     now: Timestamp,
 }
@@ -29,16 +29,16 @@ impl UnfoldedChanges {
         session: Session<'_, impl ReadLateChanges>,
         horizon: &Horizon,
     ) -> StoreResult<Self> {
-        let (quarters, following) = (horizon.waiting_quarters(), horizon.following());
+        let (quarters, rollup_delay) = (horizon.waiting_quarters(), horizon.rollup_delay());
         let (late, outdated) = (session.late_changes().await?, horizon.outdated().clone());
-        Ok(Self { late, quarters, following, outdated, now: session.now })
+        Ok(Self { late, quarters, rollup_delay, outdated, now: session.now })
     }
 
     /// The lag of the rollups of a range, for one device or for all. `None` if no lag is known. Call this after the
     /// rollups are read: only then is it known how many are outdated.
     pub fn of(&self, range: TimeRange, device: Option<&DeviceId>) -> Option<RollupLag> {
         let groups = device.map_or(DeviceGroups::ALL, DeviceGroups::of);
-        let changes_since = self.following.lacking_since(&self.late, range, groups, self.now);
+        let changes_since = self.rollup_delay.lacking_since(&self.late, range, groups, self.now);
         let quarters = self.quarters;
         let outdated = Some(self.outdated.load(Ordering::Relaxed)).filter(|rollups| *rollups > 0);
         let has_lag = changes_since.is_some() || quarters.is_some() || outdated.is_some();
@@ -47,7 +47,7 @@ impl UnfoldedChanges {
 
     /// The instant before which every stored change is folded, whatever device and time it concerns.
     pub fn folded_until(&self) -> Timestamp {
-        self.following.folded_until(&self.late, self.now)
+        self.rollup_delay.folded_until(&self.late, self.now)
     }
 
     /// The late changes as the table had them.

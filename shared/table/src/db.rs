@@ -15,8 +15,8 @@ pub use self::condition::{
 };
 pub(crate) use self::write::set_as;
 pub use self::write::{
-    AttributeChange, RefusedWrites, What, Write, WriteOutcome, add, check, delete, put, remove,
-    replace, replace_all, set, set_if_absent, take, update, upsert,
+    AttributeChange, RefusedWrites, Write, WriteChange, WriteOutcome, add, check, delete, put,
+    remove, replace, replace_all, set, set_if_absent, take, update, upsert,
 };
 use crate::item::{Attribute, Item};
 use crate::layout::{Index, Layout};
@@ -59,7 +59,7 @@ pub trait Db: Send + Sync {
         each: Each<'_>,
     ) -> impl Future<Output = StoreResult<Option<Item>>> + Send;
 
-    /// Writes one item: `PutItem`, `UpdateItem` or `DeleteItem`. A lone [`What::Check`] is not allowed.
+    /// Writes one item: `PutItem`, `UpdateItem` or `DeleteItem`. A lone [`WriteChange::Check`] is not allowed.
     fn write(
         &self,
         write: Write,

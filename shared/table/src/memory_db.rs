@@ -20,7 +20,7 @@ use self::evaluate::Effect;
 use self::items::StoredItems;
 use self::troubles::Troubles;
 pub use self::views::Calls;
-use crate::db::{Db, Each, ItemQuery, Items, RefusedWrites, What, Write, WriteOutcome};
+use crate::db::{Db, Each, ItemQuery, Items, RefusedWrites, Write, WriteChange, WriteOutcome};
 use crate::item::Item;
 use crate::layout::{Index, Layout};
 use crate::shards::Shards;
@@ -246,7 +246,10 @@ impl Db for MemoryDb {
 
     async fn write(&self, write: Write, invocation: &Invocation) -> StoreResult<WriteOutcome> {
         mistakes::check_write(&write, self.layout);
-        assert!(!matches!(write.what, What::Check(_)), "a check is a part of a transaction");
+        assert!(
+            !matches!(write.change, WriteChange::Check(_)),
+            "a check is a part of a transaction"
+        );
         let key = write.key();
         self.wait_while_throttled(write.action(), &key.pk, invocation).await?;
         let mut state = self.begin([permission(write.action(), &key)])?;
@@ -255,7 +258,7 @@ impl Db for MemoryDb {
             Ok(effect) => effect,
             Err(refusing) => return Ok(WriteOutcome::Refused(refusing)),
         };
-        let is_update = matches!(write.what, What::Update(..));
+        let is_update = matches!(write.change, WriteChange::Update(..));
         let now = match &effect {
             Effect::Store(item) if is_update => Some(item.clone()),
             _ => None,

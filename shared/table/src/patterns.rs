@@ -253,7 +253,7 @@ mod tests {
             session.write(put(item::key(&recheck))).await.expect("written");
         }
         let last =
-            Recheck { what: device("b").into(), since: Timestamp::MIN, after: None, touch: 1 };
+            Recheck { target: device("b").into(), since: Timestamp::MIN, after: None, touch: 1 };
         session.write(put(last.item())).await.expect("written");
 
         let page = session.rechecks(None, 10).await.expect("read");

@@ -18,11 +18,19 @@ pub(in crate::import) struct Selection {
     except: Patterns,
 }
 
+/// The texts of the options --from, --to, --only and --except.
+#[derive(Debug, Default, Clone, Copy)]
+pub(in crate::import) struct SelectionOptions<'a> {
+    pub(in crate::import) from: Option<&'a str>,
+    pub(in crate::import) to: Option<&'a str>,
+    pub(in crate::import) only: &'a [String],
+    pub(in crate::import) except: &'a [String],
+}
+
 impl Selection {
-    /// Reads the options --from and --to, --only and --except.
+    /// Reads the options.
     pub(in crate::import) fn of(
-        (from, to): (Option<&str>, Option<&str>),
-        (only, except): (&[String], &[String]),
+        options: SelectionOptions<'_>,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
         let read = |text: Option<&str>, option| {
@@ -31,13 +39,13 @@ impl Selection {
             });
             at.transpose()
         };
-        let (from, to) = (read(from, "--from")?, read(to, "--to")?);
+        let (from, to) = (read(options.from, "--from")?, read(options.to, "--to")?);
         if let Some((from, to)) = from.zip(to) {
             TimeRange::new(from, to).context("--from, --to")?;
         }
 
         let nanos = |at: Timestamp| at.as_millis().saturating_mul(MILLISECOND);
-        let (only, except) = (Patterns::of(only), Patterns::of(except));
+        let (only, except) = (Patterns::of(options.only), Patterns::of(options.except));
         Ok(Self { from: from.map(nanos), to: to.map(nanos), only, except })
     }
 
@@ -197,12 +205,10 @@ mod tests {
     #[test]
     fn a_span_has_its_beginning_and_not_its_end() {
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        let selection = Selection::of(
-            (Some("2026-01-11T16:00:00Z"), Some("2026-01-11T17:00:00Z")),
-            (&[], &[]),
-            now,
-        )
-        .unwrap();
+        let of = |from, to| {
+            Selection::of(SelectionOptions { from, to, ..SelectionOptions::default() }, now)
+        };
+        let selection = of(Some("2026-01-11T16:00:00Z"), Some("2026-01-11T17:00:00Z")).unwrap();
         let notes = Notes::default();
         let begin = 1_768_147_200_000_000_000;
         let hour = 3_600_000_000_000;
@@ -213,9 +219,9 @@ mod tests {
             notes.to_string(),
             "left out     1 points before --from\nleft out     1 points from --to on"
         );
-        let error = Selection::of((Some("soon"), None), (&[], &[]), now).unwrap_err();
+        let error = of(Some("soon"), None).unwrap_err();
         assert!(format!("{error:#}").starts_with("--from \"soon\""), "{error:#}");
-        let error = Selection::of((Some("-1d"), Some("-2d")), (&[], &[]), now).unwrap_err();
+        let error = of(Some("-1d"), Some("-2d")).unwrap_err();
         assert!(format!("{error:#}").starts_with("--from, --to: "), "{error:#}");
     }
 }

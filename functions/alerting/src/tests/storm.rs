@@ -12,7 +12,7 @@ use table::{
 };
 
 use super::{Reply, World};
-use crate::sent::Sent;
+use crate::sent::ChannelResult;
 use crate::storm::{MAX_SINGLE, WINDOW, read_recent};
 
 const NOW: Timestamp = Timestamp::MIN;
@@ -259,9 +259,11 @@ async fn all_messages_of_the_last_ten_minutes_are_read() {
         let judgement = NewJudgement::new(&rule, state, news, &[], world.now());
         world.store.put_judgement(&judgement, &invocation()).await.expect("asked");
     }
-    let recent =
-        read_recent(Session::new(&world.store, &invocation(), world.now()), &mut Sent::default())
-            .await;
+    let recent = read_recent(
+        Session::new(&world.store, &invocation(), world.now()),
+        &mut ChannelResult::default(),
+    )
+    .await;
     assert_eq!((recent.messages.len(), recent.is_whole), (count, true));
 }
 

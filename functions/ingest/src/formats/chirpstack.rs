@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::lorawan::{decoded, heard};
 use super::payload::{Payload, Row, TreeFormat, text};
 use super::scale::SAME;
-use crate::formats::moment::Moment;
+use crate::formats::moment::PayloadTime;
 
 /// The members of a status event, a device's answer to the network. `margin` is not the signal-to-noise ratio, but how
 /// far this ratio is above the necessary minimum.
@@ -30,7 +30,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let device = info.and_then(|info| text(info, "devEui"));
     let (info, device) = info.zip(device)?;
     let at = text(payload, "time").and_then(|at| Timestamp::parse_absolute(at).ok());
-    let mut read = Payload::new(Some(device), at.map_or(Moment::Arrival, Moment::Known));
+    let mut read = Payload::new(Some(device), at.map_or(PayloadTime::Arrival, PayloadTime::Known));
     read.name = text(info, "deviceName").map(str::to_owned);
     heard(&mut read, payload.get("rxInfo"));
 

@@ -224,7 +224,7 @@ mod tests {
 
     use super::*;
     use crate::formats::ReadingFormat;
-    use crate::intake::sender::Sender;
+    use crate::intake::sender::RequestSender;
     use crate::intake::times::Times;
     use crate::readings::place_all;
     use crate::settings::Settings;
@@ -352,7 +352,7 @@ mod tests {
             for content_type in ["", "application/x-ndjson"] {
                 let entries = ReadingFormat::of(content_type).read(shape.as_bytes());
                 let entries = entries.unwrap_or_default();
-                let all = place_all(entries, &Sender::Anyone, &times);
+                let all = place_all(entries, &RequestSender::Anyone, &times);
                 let taken = all.timed.readings.len() + all.arrivals.readings.len();
                 assert_eq!(taken, 0, "{}", &shape[..60]);
             }

@@ -96,7 +96,7 @@ pub(crate) fn decoded(read: &mut Payload, decoded: &Map<String, Value>) {
     }
 
     let is_read = |key: &str| taken.contains(&key);
-    read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED] }, decoded);
+    read.rest(Rest { part: "", prefix: "", is_read: &is_read, ignored: &[IGNORED] }, decoded);
 }
 
 /// Reads the reception of an uplink by the gateway with the strongest signal.

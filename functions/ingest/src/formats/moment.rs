@@ -11,7 +11,7 @@ const LOCAL: [&str; 3] = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m
 
 /// The time of measurement, as a payload has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum PayloadTime {
     /// The payload has no time, so the time of arrival counts.
     Arrival,
     /// A time that does not come from a device's clock.
@@ -24,7 +24,7 @@ pub(crate) enum Moment {
     Unset,
 }
 
-impl Moment {
+impl PayloadTime {
     /// The time by a device's clock: RFC 3339, an epoch number, or a local time without an offset.
     pub(crate) fn parse(text: &str) -> Self {
         match Timestamp::parse_absolute(text) {
@@ -63,7 +63,7 @@ mod tests {
 
     fn settled(text: &str, arrived: &str, zone: &str) -> String {
         let arrived = given::at(arrived);
-        match Moment::parse(text).settle(arrived, given::zone(zone)) {
+        match PayloadTime::parse(text).settle(arrived, given::zone(zone)) {
             (Some(at), false) => at.to_string(),
             (None, true) => "off".to_owned(),
             other => panic!("{text}: {other:?}"),
@@ -112,8 +112,8 @@ mod tests {
     #[test]
     fn without_a_clock_it_is_the_arrival_and_what_no_device_says_is_believed() {
         let now = given::at("2026-01-11T16:00:00Z");
-        assert_eq!(Moment::Arrival.settle(now, Zone::UTC), (None, false));
-        let known = Moment::Known(Timestamp::MIN).settle(now, Zone::UTC);
+        assert_eq!(PayloadTime::Arrival.settle(now, Zone::UTC), (None, false));
+        let known = PayloadTime::Known(Timestamp::MIN).settle(now, Zone::UTC);
         assert_eq!(known, (Some(Timestamp::MIN), false));
     }
 }

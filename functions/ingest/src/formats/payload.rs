@@ -12,7 +12,7 @@ use super::line_protocol::mapping::metric_name;
 use super::scale::{Scale, Scaled};
 use super::{units, vocabulary};
 use crate::formats::draft::{Fault, Refusal};
-use crate::formats::moment::Moment;
+use crate::formats::moment::PayloadTime;
 
 /// A format whose payloads are trees of JSON.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Payload {
     pub(crate) device: Option<String>,
     /// The name that people gave it.
     pub(crate) name: Option<String>,
-    pub(crate) moment: Moment,
+    pub(crate) moment: PayloadTime,
     /// The values by part, such as `switch:1`. The part without a name is the device itself.
     pub(crate) parts: BTreeMap<String, BTreeMap<MetricName, Measured>>,
     /// The refusals of values that cannot be read.
@@ -90,7 +90,7 @@ pub(crate) struct Rest<'a> {
     /// The part of the device that gets the values.
     pub(crate) part: &'a str,
     /// The prefix for the names of members that are not stored, such as `SML/`.
-    pub(crate) place: &'a str,
+    pub(crate) prefix: &'a str,
     /// Whether a key, with `/` between levels, was read already.
     pub(crate) is_read: &'a dyn Fn(&str) -> bool,
     /// Keys of any level, separated by spaces, that are skipped because they describe the device itself. A key that
@@ -115,7 +115,7 @@ impl Measured {
 
 impl Payload {
     /// A payload before anything is read from it.
-    pub(crate) fn new(device: Option<&str>, moment: Moment) -> Self {
+    pub(crate) fn new(device: Option<&str>, moment: PayloadTime) -> Self {
         Self {
             device: device.map(str::to_owned),
             name: None,
@@ -199,8 +199,8 @@ impl Payload {
     fn displace(&mut self, part: &str, metric: &MetricName, value: &Decimal) {
         let known = self.parts.get(part).and_then(|values| values.get(metric));
         let Some(known) = known.filter(|known| known.value != *value).cloned() else { return };
-        let place = (part.to_owned(), metric.clone());
-        let Some((key, is_same)) = self.keys.get(&place).cloned() else { return };
+        let target = (part.to_owned(), metric.clone());
+        let Some((key, is_same)) = self.keys.get(&target).cloned() else { return };
         let own = metric_name(&key.replace('/', "_"));
         let has_meaning = vocabulary::meaning(own.as_str()).is_some();
         if is_same && !has_meaning && !self.has(part, own.as_str()) && !self.is_full(part) {
@@ -239,7 +239,7 @@ impl Payload {
         for (unit, name, path, value) in own.into_iter().chain(united) {
             let unit = unit.filter(|(metric, _)| !self.has(rest.part, metric));
             if self.is_full(rest.part) || unit.is_none() && self.has(rest.part, name.as_str()) {
-                self.ignore(&format!("{}{path}", rest.place));
+                self.ignore(&format!("{}{path}", rest.prefix));
                 continue;
             }
             let Some((metric, conversion)) = unit else {
@@ -285,7 +285,7 @@ impl Payload {
                 for (n, value) in elements.iter().enumerate() {
                     match vocabulary::of_phase(&path, n) {
                         Some(path) => self.gather(rest, path, key, value, numbers),
-                        None => return self.ignore(&format!("{}{path}", rest.place)),
+                        None => return self.ignore(&format!("{}{path}", rest.prefix)),
                     }
                 }
             }
@@ -294,7 +294,7 @@ impl Payload {
                 Err(why) => self.refused.push(Refusal::of(&path, why)),
             },
             Value::Array(elements) if elements.is_empty() => {}
-            _ => self.ignore(&format!("{}{path}", rest.place)),
+            _ => self.ignore(&format!("{}{path}", rest.prefix)),
         }
     }
 
@@ -319,9 +319,9 @@ impl Payload {
     pub(crate) fn unite(&mut self, component: &str, one: Self) {
         self.refused.extend(one.refused);
         for name in one.ignored {
-            let is_told_with_place = name.starts_with(component);
-            let place = if is_told_with_place { String::new() } else { format!("{component}/") };
-            self.ignore(&format!("{place}{name}"));
+            let has_prefix = name.starts_with(component);
+            let prefix = if has_prefix { String::new() } else { format!("{component}/") };
+            self.ignore(&format!("{prefix}{name}"));
         }
 
         for (part, values) in one.parts {
@@ -387,11 +387,11 @@ pub(crate) fn text<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
 
 /// The time of measurement from a number of seconds since 1970 or from a text; without either, the time of arrival. 0
 /// means that the clock was never set.
-pub(crate) fn moment(value: Option<&Value>) -> Moment {
+pub(crate) fn moment(value: Option<&Value>) -> PayloadTime {
     match value {
-        Some(Value::Number(number)) => Moment::parse(&number.to_string()),
-        Some(Value::String(text)) => Moment::parse(text),
-        _ => Moment::Arrival,
+        Some(Value::Number(number)) => PayloadTime::parse(&number.to_string()),
+        Some(Value::String(text)) => PayloadTime::parse(text),
+        _ => PayloadTime::Arrival,
     }
 }
 
@@ -427,7 +427,7 @@ pub(crate) mod tests {
         Some(shown)
     }
 
-    impl std::fmt::Display for Moment {
+    impl std::fmt::Display for PayloadTime {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             match self {
                 Self::Arrival => f.write_str("@arrival"),
@@ -441,7 +441,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_array_is_phases_and_a_bad_value_takes_no_other_down() {
-        let mut payload = Payload::new(None, Moment::Arrival);
+        let mut payload = Payload::new(None, PayloadTime::Arrival);
         let rows: &[Row] = &[("W", "current_w", SAME), ("V", "voltage", SAME)];
         let object = json!({"W": [1, null, "3", "x"], "V": [0, 0, 0, 0, 0, 0, 0, 0, 9]});
         assert!(payload.take("", &object, rows));

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::payload::{Payload, Row};
 use super::scale::SAME;
 use super::{shelly, vocabulary};
-use crate::formats::moment::Moment;
+use crate::formats::moment::PayloadTime;
 
 /// Parameters that are not metrics.
 const RESERVED: [&str; 3] = ["device", "room", "time"];
@@ -38,7 +38,7 @@ fn take(
     reserved: &[&str],
     is_strict: bool,
 ) -> Result<Payload, Problem> {
-    let mut payload = Payload::new(device, Moment::Arrival);
+    let mut payload = Payload::new(device, PayloadTime::Arrival);
     let is_known = |name: &str| rows.iter().any(|(key, ..)| *key == name);
     let has_known = !is_strict && parameters.keys().any(|name| is_known(name));
     for (name, value) in parameters {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::payload::{Measured, Payload, TreeFormat, text};
 use super::scale::SAME;
 use crate::formats::draft::{Fault, Refusal};
-use crate::formats::moment::Moment;
+use crate::formats::moment::PayloadTime;
 use crate::intake::times::{MAX_AHEAD, check_lead};
 
 /// The sensors of a device; motion is a separate event.
@@ -167,7 +167,7 @@ fn energy(
 }
 
 fn of(it: &Value, at: Option<Timestamp>) -> Payload {
-    let moment = at.map_or(Moment::Arrival, Moment::Known);
+    let moment = at.map_or(PayloadTime::Arrival, PayloadTime::Known);
     let name = text(it, "nickname").or_else(|| text(it, "name")).map(str::to_owned);
     Payload { name, ..Payload::new(text(it, "id"), moment) }
 }

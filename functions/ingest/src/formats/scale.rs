@@ -5,14 +5,14 @@ use api::json::{JsonKind, WrongKind};
 use domain::Decimal;
 use serde_json::Value;
 
-use super::units::{Conversion, HUNDREDTH};
+use super::units::{HUNDREDTH, UnitConversion};
 use crate::formats::draft::Fault;
 
 /// The conversion of a payload's value to the metric's value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Scale {
     /// A number, converted from its unit.
-    Number(Conversion),
+    Number(UnitConversion),
     /// A share between 0 and 1. A value above 1 is read as a percentage.
     Share,
     /// An unchanged number. The listed numbers mean that there is no sensor.
@@ -25,7 +25,7 @@ pub(crate) enum Scale {
 }
 
 /// A number that is already in the metric's unit.
-pub(crate) const SAME: Scale = Scale::Number(Conversion::Same);
+pub(crate) const SAME: Scale = Scale::Number(UnitConversion::Same);
 /// Wh to kWh, mA to A, mV to V.
 pub(crate) const MILLI: Scale = Scale::Number(super::units::MILLI);
 /// °F to °C.
@@ -78,7 +78,7 @@ pub(crate) enum Scaled {
 impl Scale {
     /// Whether values stay unchanged.
     pub(crate) const fn is_same(self) -> bool {
-        matches!(self, Self::Number(Conversion::Same) | Self::Unless(_) | Self::IfNumber)
+        matches!(self, Self::Number(UnitConversion::Same) | Self::Unless(_) | Self::IfNumber)
     }
 
     /// Converts a value to the metric's unit.

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use super::payload::{Payload, Rest, Row, TreeFormat, has_row, moment, rows, text};
 use super::scale::{FAHRENHEIT, MILLI, OPENING, SAME, SWITCH, Scale};
-use super::units::{Conversion, TENTH};
+use super::units::{TENTH, UnitConversion};
 use super::vocabulary;
-use crate::formats::moment::Moment;
+use crate::formats::moment::PayloadTime;
 
 /// Members of components that switch, dim, move or meter.
 const METERED: &[Row] = rows! {
@@ -255,7 +255,7 @@ pub(crate) fn parameters() -> Vec<Row> {
 
 /// Watt-minutes to kWh, rounded to the milliwatt-hour.
 const WATT_MINUTES: Scale =
-    Scale::Number(Conversion::By(|watt_minutes| watt_minutes / 60_000.0, 6));
+    Scale::Number(UnitConversion::By(|watt_minutes| watt_minutes / 60_000.0, 6));
 
 /// The alarm of a gas sensor.
 const ALARM: Scale = Scale::Words(&[("none", "0"), ("mild", "1"), ("heavy", "1"), ("test", "0")]);
@@ -402,7 +402,7 @@ fn status_of(components: &[Value]) -> Value {
 
 /// Reads a component: the members that its table has, then all others.
 fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Payload {
-    let mut one = Payload::new(None, Moment::Arrival);
+    let mut one = Payload::new(None, PayloadTime::Arrival);
     let object = values.get(OBJECT).and_then(Value::as_u64);
     let sensed: Vec<Row> = OBJECTS
         .iter()
@@ -413,8 +413,8 @@ fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Pa
     one.take(part, values, rows);
     let Value::Object(values) = values else { return one };
     let is_read = |key: &str| has_row(rows, key);
-    let place = format!("{component}/");
-    let rest = Rest { part, place: &place, is_read: &is_read, ignored: &[IGNORED] };
+    let prefix = format!("{component}/");
+    let rest = Rest { part, prefix: &prefix, is_read: &is_read, ignored: &[IGNORED] };
 
     match values.get("value").filter(|_| rows.is_empty()).and_then(Value::as_bool) {
         Some(state) => {
@@ -520,11 +520,11 @@ fn read_gen1_list(read: &mut Payload, status: &Value, list: &str, rows: &[Row]) 
 }
 
 /// Reads those members of a status, or of an element of a list, whose keys are not in the lists of this format.
-fn rest_of_gen1(read: &mut Payload, part: &str, place: &str, object: &Value, rows: &[Row]) {
+fn rest_of_gen1(read: &mut Payload, part: &str, prefix: &str, object: &Value, rows: &[Row]) {
     let Value::Object(members) = object else { return };
     let is_read = |key: &str| has_row(rows, key);
     let ignored = &[IGNORED, GEN1_IGNORED];
-    read.rest(Rest { part, place, is_read: &is_read, ignored }, members);
+    read.rest(Rest { part, prefix, is_read: &is_read, ignored }, members);
 }
 
 fn is_valid(sensor: &Value) -> bool {

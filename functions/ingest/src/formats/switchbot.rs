@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::payload::{Payload, Rest, Row, TreeFormat, has_row, rows, text};
 use super::scale::{FAHRENHEIT, LOCK, MILLI, OPENING, SAME, SWITCH, Scale};
 use super::units::{CLOSED, TILT};
-use crate::formats::moment::Moment;
+use crate::formats::moment::PayloadTime;
 
 /// Members of reports and statuses. `weight` is the power of plugs without a member `power`.
 const REPORTED: &[Row] = rows! {
@@ -74,8 +74,8 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let told = told?;
     let device = text(told, "deviceMac").or_else(|| text(told, "deviceId"));
     let at = told.get("timeOfSample").and_then(Value::as_i64);
-    let moment = at.map_or(Moment::Arrival, |millis| {
-        Timestamp::from_millis(millis).map_or(Moment::Unset, Moment::Shown)
+    let moment = at.map_or(PayloadTime::Arrival, |millis| {
+        Timestamp::from_millis(millis).map_or(PayloadTime::Unset, PayloadTime::Shown)
     });
     let mut read = Payload::new(device, moment);
     let is_fahrenheit = text(told, "scale") == Some("FAHRENHEIT");
@@ -93,7 +93,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     read.take("", told, &rows);
     if let Value::Object(members) = told {
         let is_read = |key: &str| has_row(&rows, key);
-        read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED] }, members);
+        read.rest(Rest { part: "", prefix: "", is_read: &is_read, ignored: &[IGNORED] }, members);
     }
 
     Some(vec![read])

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::payload::{Payload, Rest, Row, TreeFormat, has_row, moment, rows, text};
 use super::scale::{FAHRENHEIT, SAME, SWITCH, Scale};
 use super::units::{
-    Conversion, INCHES_OF_MERCURY, KILOMETRES_PER_HOUR, KNOTS, MILES_PER_HOUR,
-    MILLIMETRES_OF_MERCURY, PSI, TENFOLD, TENTH,
+    INCHES_OF_MERCURY, KILOMETRES_PER_HOUR, KNOTS, MILES_PER_HOUR, MILLIMETRES_OF_MERCURY, PSI,
+    TENFOLD, TENTH, UnitConversion,
 };
 use super::vocabulary;
 
@@ -102,12 +102,12 @@ const NOT_SENSORS: [&str; 4] = ["ENERGY", "Wifi", "Berry", "ZbReceived"];
 
 /// Prefixes of sections that measure a distance, with the metric and the conversion from their unit. All other sections
 /// measure in cm.
-const DISTANCES: &[(&str, &str, Conversion)] = &[
+const DISTANCES: &[(&str, &str, UnitConversion)] = &[
     ("VL53", "distance", TENTH),
     ("TOF10120", "distance", TENTH),
     ("A02", "distance", TENTH),
     ("HRXL", "distance", TENTH),
-    ("AS3935", "lightning_distance", Conversion::Same),
+    ("AS3935", "lightning_distance", UnitConversion::Same),
 ];
 
 pub(super) const FORMAT: TreeFormat = TreeFormat {
@@ -131,7 +131,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
         is_known = true;
         read.take("", &told["ENERGY"], ENERGY);
         let is_read = |key: &str| has_row(ENERGY, key);
-        let rest = Rest { part: "", place: "ENERGY/", is_read: &is_read, ignored: &[IGNORED] };
+        let rest = Rest { part: "", prefix: "ENERGY/", is_read: &is_read, ignored: &[IGNORED] };
         read.rest(rest, energy);
     }
 
@@ -159,7 +159,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     }
 
     let is_read = |key: &str| has_row(STATE, key);
-    let rest = Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED] };
+    let rest = Rest { part: "", prefix: "", is_read: &is_read, ignored: &[IGNORED] };
     read.rest(rest, members.iter().filter(|(_, it)| !it.is_object()));
     Some(vec![read])
 }
@@ -196,8 +196,8 @@ fn read_section(read: &mut Payload, section: &Section<'_>, told: &Value, taken: 
         is_read.contains(&key) || has_row(taken, key) || has_row(&nested, key) || is_own(key)
     };
     let ignored: Vec<&str> = IGNORED.split_whitespace().filter(|key| *key != "Speed").collect();
-    let place = format!("{name}/");
-    read.rest(Rest { part, place: &place, is_read: &is_read, ignored: &ignored }, values);
+    let prefix = format!("{name}/");
+    read.rest(Rest { part, prefix: &prefix, is_read: &is_read, ignored: &ignored }, values);
     is_known
 }
 
@@ -254,15 +254,15 @@ fn scale(told: &Value, metric: &str) -> Scale {
             Some("inHg") => INCHES_OF_MERCURY,
             Some("kPa") => TENFOLD,
             Some("psi") => PSI,
-            _ => Conversion::Same,
+            _ => UnitConversion::Same,
         }),
         "wind_speed" | "wind_gust" => Scale::Number(match text(told, "SpeedUnit") {
             Some("km/h") => KILOMETRES_PER_HOUR,
             Some("mph") => MILES_PER_HOUR,
             Some("kn") => KNOTS,
-            Some("ft/s") => Conversion::Times("0.3048"),
-            Some("yd/s") => Conversion::Times("0.9144"),
-            _ => Conversion::Same,
+            Some("ft/s") => UnitConversion::Times("0.3048"),
+            Some("yd/s") => UnitConversion::Times("0.9144"),
+            _ => UnitConversion::Same,
         }),
         _ => SAME,
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::lorawan::{decoded, heard};
 use super::payload::{Payload, TreeFormat, text};
 use super::scale::SAME;
-use crate::formats::moment::Moment;
+use crate::formats::moment::PayloadTime;
 
 pub(super) const FORMAT: TreeFormat = TreeFormat {
     operation: Operation::PostThingsStack,
@@ -28,7 +28,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let Some(uplink) = payload.get("uplink_message") else { return Some(Vec::new()) };
     let at = text(uplink, "received_at").or_else(|| text(payload, "received_at"));
     let at = at.and_then(|at| Timestamp::parse_absolute(at).ok());
-    let mut read = Payload::new(Some(device), at.map_or(Moment::Arrival, Moment::Known));
+    let mut read = Payload::new(Some(device), at.map_or(PayloadTime::Arrival, PayloadTime::Known));
     heard(&mut read, uplink.get("rx_metadata"));
 
     match uplink.get("decoded_payload") {

@@ -10,7 +10,7 @@ use super::vocabulary;
 
 /// The conversion of one unit to another unit of the same quantity.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Conversion {
+pub(crate) enum UnitConversion {
     /// The units are the same.
     Same,
     /// A multiplication by this number, exactly.
@@ -20,41 +20,43 @@ pub(crate) enum Conversion {
 }
 
 /// Wh to kWh, mA to A, mV to V.
-pub(crate) const MILLI: Conversion = Conversion::Times("0.001");
+pub(crate) const MILLI: UnitConversion = UnitConversion::Times("0.001");
 /// kW to W, klx to lx.
-pub(crate) const KILO: Conversion = Conversion::Times("1000");
+pub(crate) const KILO: UnitConversion = UnitConversion::Times("1000");
 /// mm to cm, hectowatt-hours to kWh.
-pub(crate) const TENTH: Conversion = Conversion::Times("0.1");
+pub(crate) const TENTH: UnitConversion = UnitConversion::Times("0.1");
 /// kPa to hPa.
-pub(crate) const TENFOLD: Conversion = Conversion::Times("10");
+pub(crate) const TENFOLD: UnitConversion = UnitConversion::Times("10");
 /// Pa to hPa.
-pub(crate) const HUNDREDTH: Conversion = Conversion::Times("0.01");
+pub(crate) const HUNDREDTH: UnitConversion = UnitConversion::Times("0.01");
 /// m to cm.
-pub(crate) const HUNDREDFOLD: Conversion = Conversion::Times("100");
+pub(crate) const HUNDREDFOLD: UnitConversion = UnitConversion::Times("100");
 /// °F to °C.
-pub(crate) const FAHRENHEIT: Conversion = Conversion::By(|degrees| (degrees - 32.0) / 1.8, 3);
+pub(crate) const FAHRENHEIT: UnitConversion =
+    UnitConversion::By(|degrees| (degrees - 32.0) / 1.8, 3);
 /// mmHg to hPa.
-pub(crate) const MILLIMETRES_OF_MERCURY: Conversion =
-    Conversion::By(|pressure| pressure * 1.333_223_874, 3);
+pub(crate) const MILLIMETRES_OF_MERCURY: UnitConversion =
+    UnitConversion::By(|pressure| pressure * 1.333_223_874, 3);
 /// inHg to hPa.
-pub(crate) const INCHES_OF_MERCURY: Conversion =
-    Conversion::By(|pressure| pressure * 33.863_886_667, 3);
+pub(crate) const INCHES_OF_MERCURY: UnitConversion =
+    UnitConversion::By(|pressure| pressure * 33.863_886_667, 3);
 /// psi to hPa.
-pub(crate) const PSI: Conversion = Conversion::By(|pressure| pressure * 68.947_572_932, 3);
+pub(crate) const PSI: UnitConversion = UnitConversion::By(|pressure| pressure * 68.947_572_932, 3);
 /// km/h to m/s.
-pub(crate) const KILOMETRES_PER_HOUR: Conversion = Conversion::By(|speed| speed / 3.6, 3);
+pub(crate) const KILOMETRES_PER_HOUR: UnitConversion = UnitConversion::By(|speed| speed / 3.6, 3);
 /// mph to m/s.
-pub(crate) const MILES_PER_HOUR: Conversion = Conversion::By(|speed| speed * 0.447_04, 3);
+pub(crate) const MILES_PER_HOUR: UnitConversion = UnitConversion::By(|speed| speed * 0.447_04, 3);
 /// Knots to m/s.
-pub(crate) const KNOTS: Conversion = Conversion::By(|speed| speed * 0.514_444, 3);
+pub(crate) const KNOTS: UnitConversion = UnitConversion::By(|speed| speed * 0.514_444, 3);
 /// The closed share of a cover, in %, to the open share.
-pub(crate) const CLOSED: Conversion = Conversion::By(|closed| 100.0 - closed, 3);
+pub(crate) const CLOSED: UnitConversion = UnitConversion::By(|closed| 100.0 - closed, 3);
 /// The tilt of slats to how far they are open, in %. Slats are level at 50 and closed at 0 and at 100.
-pub(crate) const TILT: Conversion = Conversion::By(|tilt| 100.0 - 2.0 * f64::abs(tilt - 50.0), 3);
+pub(crate) const TILT: UnitConversion =
+    UnitConversion::By(|tilt| 100.0 - 2.0 * f64::abs(tilt - 50.0), 3);
 /// Inches to mm.
-pub(crate) const INCHES: Conversion = Conversion::Times("25.4");
+pub(crate) const INCHES: UnitConversion = UnitConversion::Times("25.4");
 
-impl Conversion {
+impl UnitConversion {
     /// Converts a value to the metric's unit.
     pub(crate) fn apply(self, value: Decimal) -> Result<Decimal, DecimalError> {
         match self {
@@ -70,43 +72,43 @@ impl Conversion {
 }
 
 /// Senders' units at the end of names, without `_`; the unit of the metric; the conversion to this unit.
-const UNITS: &[(&str, &str, Conversion)] = &[
-    ("c degc celsius", "°C", Conversion::Same),
+const UNITS: &[(&str, &str, UnitConversion)] = &[
+    ("c degc celsius", "°C", UnitConversion::Same),
     ("f degf fahrenheit", "°C", FAHRENHEIT),
-    ("pct percent", "%", Conversion::Same),
-    ("v volts", "V", Conversion::Same),
+    ("pct percent", "%", UnitConversion::Same),
+    ("v volts", "V", UnitConversion::Same),
     ("mv", "V", MILLI),
-    ("a amps", "A", Conversion::Same),
+    ("a amps", "A", UnitConversion::Same),
     ("ma", "A", MILLI),
-    ("w watt watts", "W", Conversion::Same),
+    ("w watt watts", "W", UnitConversion::Same),
     ("kw", "W", KILO),
-    ("va", "VA", Conversion::Same),
+    ("va", "VA", UnitConversion::Same),
     ("kva", "VA", KILO),
-    ("var", "var", Conversion::Same),
+    ("var", "var", UnitConversion::Same),
     ("kvar", "var", KILO),
-    ("hz", "Hz", Conversion::Same),
+    ("hz", "Hz", UnitConversion::Same),
     // kPa and PSI are not here: they are used for the pressure of tyres.
-    ("hpa mbar", "hPa", Conversion::Same),
+    ("hpa mbar", "hPa", UnitConversion::Same),
     ("pa", "hPa", HUNDREDTH),
     ("inhg", "hPa", INCHES_OF_MERCURY),
-    ("lux lx", "lx", Conversion::Same),
+    ("lux lx", "lx", UnitConversion::Same),
     ("klx", "lx", KILO),
-    ("ppm", "ppm", Conversion::Same),
-    ("ugm3", "µg/m³", Conversion::Same),
-    ("ms mps", "m/s", Conversion::Same),
+    ("ppm", "ppm", UnitConversion::Same),
+    ("ugm3", "µg/m³", UnitConversion::Same),
+    ("ms mps", "m/s", UnitConversion::Same),
     ("kmh kph", "m/s", KILOMETRES_PER_HOUR),
     ("mih mph", "m/s", MILES_PER_HOUR),
     ("kn knots", "m/s", KNOTS),
-    ("deg", "°", Conversion::Same),
-    ("mm", "mm", Conversion::Same),
+    ("deg", "°", UnitConversion::Same),
+    ("mm", "mm", UnitConversion::Same),
     ("in", "mm", INCHES),
-    ("mmh", "mm/h", Conversion::Same),
+    ("mmh", "mm/h", UnitConversion::Same),
     ("inh", "mm/h", INCHES),
-    ("cm", "cm", Conversion::Same),
+    ("cm", "cm", UnitConversion::Same),
     ("mm", "cm", TENTH),
     ("m", "cm", HUNDREDFOLD),
-    ("km", "km", Conversion::Same),
-    ("dbm", "dBm", Conversion::Same),
+    ("km", "km", UnitConversion::Same),
+    ("dbm", "dBm", UnitConversion::Same),
 ];
 
 /// Names of quantities, each with its metric. A unit follows such a name.
@@ -158,12 +160,12 @@ const PHASE: &str = "_a";
 
 /// The metric that a name means, and the conversion to the metric's unit. `name` is in snake case, such as `power_k_w`.
 /// `written` is as the sender wrote it: `current_A` is in amperes, `current_a` is of the first of three phases.
-pub(crate) fn of_name(name: &str, written: &str) -> Option<(&'static str, Conversion)> {
+pub(crate) fn of_name(name: &str, written: &str) -> Option<(&'static str, UnitConversion)> {
     if written.ends_with(PHASE) {
         return None;
     }
     if let Some((_, metric)) = SYNONYMS.iter().find(|(known, _)| *known == name) {
-        return Some((metric, Conversion::Same));
+        return Some((metric, UnitConversion::Same));
     }
     let borders = name.char_indices().filter(|(_, c)| *c == '_').map(|(at, _)| at);
     borders.into_iter().find_map(|at| {
@@ -174,7 +176,7 @@ pub(crate) fn of_name(name: &str, written: &str) -> Option<(&'static str, Conver
 }
 
 /// The conversion to a metric's unit from the unit at the end of a sender's name.
-fn conversion(unit: &str, metric: &str) -> Option<Conversion> {
+fn conversion(unit: &str, metric: &str) -> Option<UnitConversion> {
     let (_, of_metric) = vocabulary::meaning(metric)?;
     let of_metric = of_metric.as_ref().map(Unit::as_str);
     let (.., conversion) =

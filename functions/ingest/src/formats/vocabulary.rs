@@ -80,8 +80,8 @@ pub(crate) fn may_have_phases(metric: &str) -> bool {
 /// The kind and the unit of a metric of the vocabulary, with or without the suffix of a phase.
 pub(crate) fn meaning(metric: &str) -> Option<(MetricKind, Option<Unit>)> {
     let find = |name: &str| {
-        let place = METRICS.binary_search_by_key(&name, |(known, _)| known).ok()?;
-        let unit = METRICS[place].1.map(|unit| unit.parse().expect("the vocabulary has units"));
+        let index = METRICS.binary_search_by_key(&name, |(known, _)| known).ok()?;
+        let unit = METRICS[index].1.map(|unit| unit.parse().expect("the vocabulary has units"));
         if COUNTERS.contains(&name) {
             return Some((MetricKind::Counter, unit));
         }

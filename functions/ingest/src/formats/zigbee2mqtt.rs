@@ -110,11 +110,11 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
         is_known |= read.take("", payload, &[(key, "device_temperature", scale)]);
     }
 
-    let mut places = Vec::new();
+    let mut placed = Vec::new();
     for (name, value) in members.iter().filter(|(name, _)| !has_row(EXPOSED, name)) {
-        let Some((part, metric, scale)) = place(payload, name, value) else { continue };
+        let Some((part, metric, scale)) = target(payload, name, value) else { continue };
         is_known = true;
-        places.push(name.as_str());
+        placed.push(name.as_str());
         if !read.put(part, name, &metric, value, scale) {
             read.ignore(name);
         }
@@ -124,13 +124,13 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
         return None;
     }
 
-    let is_read = |key: &str| has_row(EXPOSED, key) || places.contains(&key);
-    read.rest(Rest { part: "", place: "", is_read: &is_read, ignored: &[IGNORED] }, members);
+    let is_read = |key: &str| has_row(EXPOSED, key) || placed.contains(&key);
+    read.rest(Rest { part: "", prefix: "", is_read: &is_read, ignored: &[IGNORED] }, members);
     Some(vec![read])
 }
 
 /// The part, metric and conversion of a voltage, or of a value whose name ends with a phase or an endpoint.
-fn place<'a>(payload: &Value, name: &'a str, value: &Value) -> Option<(&'a str, String, Scale)> {
+fn target<'a>(payload: &Value, name: &'a str, value: &Value) -> Option<(&'a str, String, Scale)> {
     if name == "voltage" {
         return Some(("", name.to_owned(), voltage_scale(payload, value)));
     }

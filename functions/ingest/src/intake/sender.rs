@@ -7,7 +7,7 @@ use crate::formats::draft::{Fault, Refusal};
 
 /// The sender of a request or a message.
 #[derive(Debug, Clone)]
-pub(crate) enum Sender<'a> {
+pub(crate) enum RequestSender<'a> {
     /// A sender who may write for every device.
     Anyone,
     /// A device that publishes by MQTT and is named by the topic. The device may write for itself and its parts.
@@ -19,7 +19,7 @@ pub(crate) enum Sender<'a> {
     Holder(&'a WritableDevices),
 }
 
-impl<'a> Sender<'a> {
+impl<'a> RequestSender<'a> {
     /// The sender of a request with the grant.
     pub(crate) fn of(grant: &'a Grant) -> Self {
         grant.writing().map_or(Self::Anyone, |scope| Self::Holder(&scope.devices))
@@ -71,37 +71,38 @@ mod tests {
         let one = WritableDevices::Only([device("d")].into());
         let two = WritableDevices::Only([device("d"), device("e")].into());
         for (sender, unnamed, foreign) in [
-            (Sender::Anyone, None, false),
-            (Sender::Fetching(None), None, false),
-            (Sender::Fetching(Some(&device("d"))), Some("d"), false),
-            (Sender::Topic(device("d")), Some("d"), true),
-            (Sender::Holder(&one), Some("d"), true),
-            (Sender::Holder(&two), None, false),
+            (RequestSender::Anyone, None, false),
+            (RequestSender::Fetching(None), None, false),
+            (RequestSender::Fetching(Some(&device("d"))), Some("d"), false),
+            (RequestSender::Topic(device("d")), Some("d"), true),
+            (RequestSender::Holder(&one), Some("d"), true),
+            (RequestSender::Holder(&two), None, false),
         ] {
             assert_eq!(sender.device(None).ok(), unnamed.map(device), "{sender:?}");
             for own in ["d", "d:part", "d:part:1"] {
                 assert_eq!(sender.device(Some(device(own))).ok(), Some(device(own)));
             }
-            let is_anyone = matches!(sender, Sender::Anyone | Sender::Fetching(_));
+            let is_anyone = matches!(sender, RequestSender::Anyone | RequestSender::Fetching(_));
             assert_eq!(sender.device(Some(device("dd"))).is_ok(), is_anyone, "no part of d");
             let other = sender.device(Some(device("e")));
             assert_eq!(other.as_ref().is_err_and(Refusal::is_foreign), foreign, "{sender:?}");
         }
         let (all, state) = (WritableDevices::Any, device("source:remo"));
         for (sender, is_taken) in [
-            (Sender::Anyone, true),
-            (Sender::Fetching(None), true),
-            (Sender::Holder(&all), false),
-            (Sender::Topic(state.clone()), false),
+            (RequestSender::Anyone, true),
+            (RequestSender::Fetching(None), true),
+            (RequestSender::Holder(&all), false),
+            (RequestSender::Topic(state.clone()), false),
         ] {
             assert_eq!(sender.device(Some(state.clone())).is_ok(), is_taken, "{sender:?}");
         }
         assert!(
-            Sender::Topic(state).device(None).is_err(),
+            RequestSender::Topic(state).device(None).is_err(),
             "a device that is called like a source"
         );
 
-        let refusal = Sender::Topic(device("d")).device(Some(device("e"))).expect_err("another's");
+        let refusal =
+            RequestSender::Topic(device("d")).device(Some(device("e"))).expect_err("another's");
         assert_eq!(refusal.to_string(), "device_id is \"e\", which is not the sender's");
     }
 }

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::event::{FetchedMessage, MqttMessage, TopicMessage};
 use crate::formats::{MAX_PAYLOAD, PayloadReader, ReadingFormat};
-use crate::intake::sender::Sender;
+use crate::intake::sender::RequestSender;
 use crate::intake::topic::{self, Topic};
 
 /// The largest body of an answer that was fetched, in bytes: clouds send all devices of an account at once.
@@ -20,7 +20,7 @@ pub(crate) const MAX_FETCHED: usize = 512 << 10;
 /// The unparsed readings of a request or a message.
 #[derive(Debug)]
 pub(crate) struct Submission<'a> {
-    pub(crate) sender: Sender<'a>,
+    pub(crate) sender: RequestSender<'a>,
     pub(crate) format: ReadingFormat,
     /// The body, decompressed. Its size is within the limits.
     pub(crate) body: Cow<'a, [u8]>,
@@ -77,7 +77,7 @@ impl<'a> Submission<'a> {
             named.map_err(|why| Problem::field("device", why.to_string()))?.unzip();
 
         Ok(Self {
-            sender: Sender::of(grant),
+            sender: RequestSender::of(grant),
             format: match payload {
                 Some(payload) => ReadingFormat::Payload(payload),
                 None => ReadingFormat::of(request.header("content-type").unwrap_or_default()),
@@ -111,7 +111,7 @@ impl<'a> Submission<'a> {
         let device: Result<DeviceId, _> = message.device_id.parse();
         let device = device.map_err(|why| Problem::field("device_id", why.to_string()))?;
         Ok(Self {
-            sender: Sender::Topic(device),
+            sender: RequestSender::Topic(device),
             format: ReadingFormat::Json,
             body: inflate(&message.payload)?,
             max_payload: MAX_PAYLOAD,
@@ -130,7 +130,7 @@ impl<'a> Submission<'a> {
             return Ok(None);
         };
         Ok(Some(Self {
-            sender: Sender::Topic(device.clone()),
+            sender: RequestSender::Topic(device.clone()),
             format: ReadingFormat::Payload(reader),
             body: inflate(&message.payload)?,
             max_payload: MAX_PAYLOAD,
@@ -146,7 +146,7 @@ impl<'a> Submission<'a> {
     pub(crate) fn of_fetched(message: &'a FetchedMessage) -> Result<Self, Problem> {
         let FetchedMessage { of, run, .. } = message;
         Ok(Self {
-            sender: Sender::Fetching(message.device.as_ref()),
+            sender: RequestSender::Fetching(message.device.as_ref()),
             format: ReadingFormat::of_fetched(&message.format)?,
             body: message.payload.as_slice().into(),
             max_payload: MAX_FETCHED,

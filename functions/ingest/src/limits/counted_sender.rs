@@ -4,7 +4,7 @@ use domain::{DeviceId, TokenHash};
 use runtime::authentication::Grant;
 
 use crate::event::FetchedMessage;
-use crate::intake::sender::Sender;
+use crate::intake::sender::RequestSender;
 use crate::intake::submission::Submission;
 use crate::readings::MAX_FETCHED_DEVICES;
 use crate::settings::Settings;
@@ -55,7 +55,7 @@ impl CountedSender {
             return (!own).then_some(Self { name, kind: "source", own: None, limit, dialect });
         }
 
-        let Sender::Topic(device) = &submission.sender else { return None };
+        let RequestSender::Topic(device) = &submission.sender else { return None };
         let limit = MAX_PARTS.min(settings.max_devices_per_token as usize);
         let (name, own) = (format!("{TOPIC}{device}"), Some(device.clone()));
         Some(Self { name, kind: "device", own, limit, dialect })

@@ -8,7 +8,7 @@ use table::ReadingKey;
 
 use crate::formats::draft::{Content, Entry, Fault, Refusal};
 use crate::formats::{ReadingFormat, json};
-use crate::intake::sender::Sender;
+use crate::intake::sender::RequestSender;
 use crate::intake::submission::Submission;
 use crate::intake::times::Times;
 use crate::readings::batch::{Assembled, EntryReading};
@@ -39,7 +39,7 @@ pub(crate) fn assemble(
         format => Drafts { entries: format.read(body)?, ..Drafts::default() },
     };
 
-    if matches!(sender, Sender::Topic(_)) {
+    if matches!(sender, RequestSender::Topic(_)) {
         for entry in entries.iter_mut().skip(MAX_OF_MESSAGE) {
             *entry = Err(Refusal::whole(Fault::TooManyOfMessage(MAX_OF_MESSAGE)));
         }
@@ -55,7 +55,11 @@ pub(crate) fn assemble(
 }
 
 /// Makes readings of entries, in their order.
-pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times) -> Assembled {
+pub(crate) fn place_all(
+    entries: Vec<Entry>,
+    sender: &RequestSender<'_>,
+    times: &Times,
+) -> Assembled {
     let mut all = Assembled::default();
     // The indices in `all.timed` and in `all.arrivals`, where further entries are merged.
     let mut by_key: HashMap<ReadingKey, usize> = HashMap::with_capacity(entries.len());
@@ -79,7 +83,7 @@ pub(crate) fn place_all(entries: Vec<Entry>, sender: &Sender<'_>, times: &Times)
 
 /// Makes a reading of an entry, after checking that the sender may write for the device and that the timestamp is
 /// accepted.
-fn read(entry: Entry, sender: &Sender<'_>, times: &Times) -> Result<EntryReading, Refusal> {
+fn read(entry: Entry, sender: &RequestSender<'_>, times: &Times) -> Result<EntryReading, Refusal> {
     let draft = entry?;
     let device = sender.device(draft.device)?;
     let Content { timestamp, room, metrics, about } = draft.content?;
@@ -94,7 +98,7 @@ fn read(entry: Entry, sender: &Sender<'_>, times: &Times) -> Result<EntryReading
 /// Parses a JSON object as `POST /readings` would at `now`.
 pub fn read_reading(json: &str, now: Timestamp) -> Result<Reading, FieldError> {
     let times = Times::new(now, &Settings::default());
-    let entry = read(json::entry(json), &Sender::Anyone, &times);
+    let entry = read(json::entry(json), &RequestSender::Anyone, &times);
     entry.map(|entry| entry.reading).map_err(|refusal| refusal.at(None))
 }
 
@@ -119,7 +123,7 @@ mod tests {
         let arrived = at(NOW);
         let settings = Settings { retention_days, ..Settings::default() };
         let times = Times::new(arrived, &settings);
-        let sender = sender.map_or(Sender::Anyone, |id| Sender::Topic(device(id)));
+        let sender = sender.map_or(RequestSender::Anyone, |id| RequestSender::Topic(device(id)));
         let entry = read(json::entry(json), &sender, &times)?;
         let has_timestamp = json.contains("timestamp") && !json.contains("null");
         assert_eq!(entry.has_timestamp, has_timestamp);
@@ -173,7 +177,7 @@ mod tests {
             });
             Ok(draft)
         });
-        let assembled = place_all(entries.collect(), &Sender::Anyone, &times);
+        let assembled = place_all(entries.collect(), &RequestSender::Anyone, &times);
         let refused: Vec<_> = assembled.rejected.iter().filter_map(|it| it.index).collect();
         assert_eq!(refused, [1, 2, 3]);
         let said = assembled.arrivals.readings.iter().map(|reading| {

@@ -13,7 +13,7 @@ use table::ReadingKey;
 use crate::formats::draft::Fault;
 use crate::formats::line_protocol::mapping::{self, MappedMetric, MappingError, MappingRules};
 use crate::formats::line_protocol::{LineError, Numbered, Precision, ProtocolLine, lines};
-use crate::intake::sender::Sender;
+use crate::intake::sender::RequestSender;
 use crate::intake::times::Times;
 use crate::readings::Assembled;
 
@@ -27,7 +27,7 @@ const MILLISECOND: i128 = 1_000_000;
 pub(crate) struct Reader<'a> {
     pub(crate) precision: Precision,
     pub(crate) rules: MappingRules,
-    pub(crate) sender: Sender<'a>,
+    pub(crate) sender: RequestSender<'a>,
     pub(crate) times: Times,
 }
 

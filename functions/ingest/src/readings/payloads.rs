@@ -7,10 +7,10 @@ use domain::text_id::{id_of, part_id};
 use domain::{About, AboutMetric, Label, MetricName, Timestamp, Zone};
 
 use crate::formats::draft::{Content, Entry, Refusal, SentReading};
-use crate::formats::moment::Moment;
+use crate::formats::moment::PayloadTime;
 use crate::formats::payload::{Measured, Payload};
 use crate::formats::vocabulary;
-use crate::intake::sender::Sender;
+use crate::intake::sender::RequestSender;
 use crate::intake::submission::AddressHints;
 
 /// The drafts that were made of payloads.
@@ -29,7 +29,7 @@ pub(crate) struct Drafts {
 pub(crate) fn drafts(
     payloads: Vec<Payload>,
     address: &AddressHints,
-    sender: &Sender<'_>,
+    sender: &RequestSender<'_>,
     arrived: Timestamp,
     zone: Zone,
 ) -> Result<Drafts, Problem> {
@@ -55,7 +55,7 @@ pub(crate) fn drafts(
             (None, Some(name)) => id_of(&name),
             (None, None) => Ok((sender.device(None).map_err(|_| unnamed(sender))?, None)),
         };
-        let moment = address.time.map_or(moment, Moment::Known);
+        let moment = address.time.map_or(moment, PayloadTime::Known);
         let (timestamp, is_wrong) = moment.settle(arrived, zone);
         drafts.wrong_clocks += usize::from(is_wrong);
         let (device, name_of_id) = match device {
@@ -102,9 +102,9 @@ fn content_of(measured: BTreeMap<MetricName, Measured>, name: Option<Label>) -> 
     Content { timestamp: None, room: None, metrics, about }
 }
 
-fn unnamed(sender: &Sender<'_>) -> Problem {
+fn unnamed(sender: &RequestSender<'_>) -> Problem {
     let by = match sender {
-        Sender::Fetching(_) => "source must",
+        RequestSender::Fetching(_) => "source must",
         _ => "address must, as ?device=kitchen-plug",
     };
     Problem::field("device", format!("is missing: the payload names none, so the {by}"))

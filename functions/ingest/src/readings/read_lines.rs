@@ -8,7 +8,7 @@ use domain::{DeviceId, Reading, Timestamp};
 
 use crate::formats::line_protocol::mapping::MappingRules;
 use crate::formats::line_protocol::{self, LineError, LineValue, Numbered, Precision};
-use crate::intake::sender::Sender;
+use crate::intake::sender::RequestSender;
 use crate::intake::times::Times;
 use crate::readings::line_points::{LinePoints, Reader};
 use crate::settings::Settings;
@@ -83,7 +83,7 @@ pub fn read_points(body: &[u8], now: Timestamp, rules: &LineRules) -> Result<Poi
     let reader = Reader {
         precision: Precision::Nanosecond,
         rules: MappingRules { device: None, prefix, device_tags, room_tag },
-        sender: Sender::Anyone,
+        sender: RequestSender::Anyone,
         times: Times::new(now, &Settings::default()),
     };
     let LinePoints { assembled, lines, .. } = reader.read(body)?;

@@ -5,7 +5,7 @@ use api::{Problem, Response};
 use domain::{Decimal, Device, Label, RuleId, Timestamp, Unit, Zone};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::Snapshot;
+use runtime::registry::RegistrySnapshot;
 use serde::Serialize;
 use table::{ListPage, LoggedMessage, MessageQuery};
 
@@ -81,7 +81,12 @@ const TOLD_COLUMNS: [&str; 12] = [
 ];
 
 impl<'a> ToldRow<'a> {
-    fn of(told: &'a LoggedMessage, snapshot: &Snapshot, zone: Zone, now: Timestamp) -> Self {
+    fn of(
+        told: &'a LoggedMessage,
+        snapshot: &RegistrySnapshot,
+        zone: Zone,
+        now: Timestamp,
+    ) -> Self {
         let LoggedMessage { alert, at, rule, message } = told;
         let (name, unit) = names(rule, &alert.subject, snapshot);
         let names = Names { subject: &name, unit: unit.as_ref(), zone, now };
@@ -103,7 +108,11 @@ impl<'a> ToldRow<'a> {
 }
 
 /// The name of a subject, or its id if the subject is gone, and the unit of the watched metric.
-fn names(rule: &Rule, subject: &AlertSubject, snapshot: &Snapshot) -> (String, Option<Unit>) {
+fn names(
+    rule: &Rule,
+    subject: &AlertSubject,
+    snapshot: &RegistrySnapshot,
+) -> (String, Option<Unit>) {
     let called = |name: Option<&Label>, id: &str| name.map_or(id, Label::as_str).to_owned();
     match subject {
         AlertSubject::Room(id) => {

@@ -47,7 +47,7 @@ pub(crate) async fn preview(
 
     let body: PreviewBody = body::read(call.request, MAX_BODY)?;
     let range = body.range(now)?;
-    let PreviewBody { mut rule, subject: asked, .. } = body;
+    let PreviewBody { mut rule, subject: requested, .. } = body;
     // A preview needs no name.
     let name = || Label::try_from("preview".to_owned()).expect("a label");
     rule.name.get_or_insert_with(name);
@@ -61,11 +61,11 @@ pub(crate) async fn preview(
     }
 
     let mut subjects = subjects_of(&rule, devices.iter());
-    if let Some(asked) = asked {
-        if !subjects.contains(&asked) {
-            return Err(Problem::field("subject", format!("the rule is not about {asked}")));
+    if let Some(requested) = requested {
+        if !subjects.contains(&requested) {
+            return Err(Problem::field("subject", format!("the rule is not about {requested}")));
         }
-        subjects = vec![asked];
+        subjects = vec![requested];
     }
 
     let horizon = handlers.known_state.horizon(call.session).await?;

@@ -17,21 +17,21 @@ const CHECKSUM: usize = 12;
 const MAX_LENGTH: usize = 1_024;
 
 /// Makes a cursor from a position in a list, bound to a query.
-pub(crate) fn encode(query_fingerprint: &str, place: &str) -> String {
-    let mut bytes = checksum(query_fingerprint, place.as_bytes()).to_vec();
-    bytes.extend_from_slice(place.as_bytes());
+pub(crate) fn encode(query_fingerprint: &str, position: &str) -> String {
+    let mut bytes = checksum(query_fingerprint, position.as_bytes()).to_vec();
+    bytes.extend_from_slice(position.as_bytes());
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// The position that [`encode`] put into a cursor for the same query.
 pub(crate) fn decode(query_fingerprint: &str, cursor: &str) -> Result<String, Problem> {
-    let place = || {
+    let position = || {
         let bytes = URL_SAFE_NO_PAD.decode(Some(cursor).filter(|c| c.len() <= MAX_LENGTH)?).ok()?;
-        let (found, place) = bytes.split_at_checked(CHECKSUM)?;
-        (found == checksum(query_fingerprint, place))
-            .then(|| String::from_utf8(place.to_vec()).ok())?
+        let (found, position) = bytes.split_at_checked(CHECKSUM)?;
+        (found == checksum(query_fingerprint, position))
+            .then(|| String::from_utf8(position.to_vec()).ok())?
     };
-    place().ok_or_else(foreign)
+    position().ok_or_else(foreign)
 }
 
 /// 400: the cursor belongs to another query.
@@ -39,18 +39,18 @@ pub(crate) fn foreign() -> Problem {
     Problem::field("cursor", "is not of this query; send it with the parameters that it came from")
 }
 
-fn checksum(query_fingerprint: &str, place: &[u8]) -> [u8; CHECKSUM] {
+fn checksum(query_fingerprint: &str, position: &[u8]) -> [u8; CHECKSUM] {
     let mut hash = Sha256::new();
     hash.update(b"roomtide cursor 1\0");
     hash.update(query_fingerprint.as_bytes());
     hash.update(b"\0");
-    hash.update(place);
+    hash.update(position);
     let digest = hash.finalize();
     std::array::from_fn(|n| digest[n])
 }
 
 /// A position in the list of a time range. A cursor stores it as words.
-pub(crate) trait Place: Sized {
+pub(crate) trait CursorPosition: Sized {
     fn words(&self) -> String;
 
     fn parse(words: &mut Split<'_, char>) -> Option<Self>;
@@ -62,21 +62,25 @@ pub(crate) trait Place: Sized {
 }
 
 /// Makes a cursor from a position and its range, so that a relative range such as `-24h` is the same for all pages.
-pub(crate) fn encode_in(query_fingerprint: &str, range: TimeRange, after: &impl Place) -> String {
+pub(crate) fn encode_in(
+    query_fingerprint: &str,
+    range: TimeRange,
+    after: &impl CursorPosition,
+) -> String {
     let [from, to] = [range.from(), range.to()].map(Timestamp::as_millis);
     encode(query_fingerprint, &format!("{from} {to} {}", after.words()))
 }
 
 /// The range and the position that [`encode_in`] put into a cursor.
-pub(crate) fn decode_in<P: Place>(
+pub(crate) fn decode_in<P: CursorPosition>(
     query_fingerprint: &str,
     cursor: &str,
 ) -> Result<(TimeRange, P), Problem> {
-    let place = decode(query_fingerprint, cursor)?;
+    let position = decode(query_fingerprint, cursor)?;
     let parse = || {
-        let mut words = place.split(' ');
+        let mut words = position.split(' ');
         let range = TimeRange::new(timestamp(&mut words)?, timestamp(&mut words)?).ok()?;
-        Some((range, P::parse(&mut words).filter(|place| place.may_be_in(range))?))
+        Some((range, P::parse(&mut words).filter(|position| position.may_be_in(range))?))
     };
     parse().ok_or_else(foreign)
 }
@@ -85,7 +89,7 @@ fn timestamp(words: &mut Split<'_, char>) -> Option<Timestamp> {
     Timestamp::from_millis(words.next()?.parse().ok()?).ok()
 }
 
-impl Place for ReadingKey {
+impl CursorPosition for ReadingKey {
     fn words(&self) -> String {
         format!("{} {}", self.at.as_millis(), self.device)
     }
@@ -99,7 +103,7 @@ impl Place for ReadingKey {
     }
 }
 
-impl Place for StayKey {
+impl CursorPosition for StayKey {
     fn words(&self) -> String {
         format!("{} {}", self.since.as_millis(), self.device)
     }
@@ -109,7 +113,7 @@ impl Place for StayKey {
     }
 }
 
-impl Place for AnnotationId {
+impl CursorPosition for AnnotationId {
     fn words(&self) -> String {
         self.to_string()
     }
@@ -119,7 +123,7 @@ impl Place for AnnotationId {
     }
 }
 
-impl Place for MessageKey {
+impl CursorPosition for MessageKey {
     fn words(&self) -> String {
         let Self { at, alert: AlertKey { rule, subject }, number } = self;
         format!("{} {rule} {subject} {number}", at.as_millis())
@@ -144,7 +148,7 @@ mod tests {
         let range = given::range(timestamp(1), timestamp(9));
         let position = ReadingKey { at: timestamp(5), device: device("d") };
         let cursor = encode_in("a", range, &position);
-        assert_eq!(decode_in("a", &cursor).expect("a place"), (range, position));
+        assert_eq!(decode_in("a", &cursor).expect("a position"), (range, position));
         assert!(decode_in::<ReadingKey>("b", &cursor).is_err());
         assert!(
             decode_in::<ReadingKey>("a", &encode("a", "1 9 50 d")).is_err(),
@@ -154,8 +158,8 @@ mod tests {
 
     #[test]
     fn forged_and_damaged_cursors_are_refused() {
-        let cursor = encode("a", "place");
-        assert_eq!(decode("a", &cursor).expect("a place"), "place");
+        let cursor = encode("a", "position");
+        assert_eq!(decode("a", &cursor).expect("a position"), "position");
         for n in 0..cursor.len() {
             let mut bytes = cursor.clone().into_bytes();
             bytes[n] = if bytes[n] == b'A' { b'B' } else { b'A' };

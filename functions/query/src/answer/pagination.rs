@@ -5,7 +5,7 @@ use std::str::FromStr;
 use api::response::MAX_CARRIED;
 use api::{Format, Params, Problem, ProblemKind, Request};
 use domain::{Device, MetricName};
-use runtime::registry::Snapshot;
+use runtime::registry::RegistrySnapshot;
 use table::MAX_CACHED_ENTRIES;
 
 use crate::answer::cursor;
@@ -30,7 +30,7 @@ impl ListRequest {
     }
 
     /// The position after which the page begins.
-    pub(crate) fn place(&self) -> Option<&str> {
+    pub(crate) fn position(&self) -> Option<&str> {
         self.after.as_deref()
     }
 
@@ -85,7 +85,7 @@ fn latest_bytes(device: &Device) -> usize {
 }
 
 /// Refuses a question about homes if memory does not hold all rooms.
-pub(crate) fn ensure_all_rooms(snapshot: &Snapshot) -> Result<(), Problem> {
+pub(crate) fn ensure_all_rooms(snapshot: &RegistrySnapshot) -> Result<(), Problem> {
     if snapshot.has_all_rooms {
         return Ok(());
     }

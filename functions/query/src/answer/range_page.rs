@@ -4,19 +4,19 @@ use api::{Params, Problem, Request, Response};
 use domain::TimeRange;
 use runtime::http::Call;
 
-use crate::answer::cursor::{self, Place};
+use crate::answer::cursor::{self, CursorPosition};
 use crate::answer::page::RowPage;
 use crate::answer::row::Row;
 use crate::answer::sheet::FixedColumns;
 
-/// The range of a page, and the position after which the page begins. The first page reads the range with `asked`;
+/// The range of a page, and the position after which the page begins. The first page reads the range with `requested`;
 /// further pages take it from the cursor, so that the range stays the same.
-pub(crate) fn begin<P: Place>(
+pub(crate) fn begin<P: CursorPosition>(
     request: &Request,
     params: &Params,
-    asked: impl FnOnce() -> Result<TimeRange, Problem>,
+    requested: impl FnOnce() -> Result<TimeRange, Problem>,
 ) -> Result<(TimeRange, Option<P>), Problem> {
-    let Some(cursor) = params.get("cursor") else { return Ok((asked()?, None)) };
+    let Some(cursor) = params.get("cursor") else { return Ok((requested()?, None)) };
     let (range, after) = cursor::decode_in(&params.query_fingerprint(request), cursor)?;
     Ok((range, Some(after)))
 }
@@ -30,16 +30,16 @@ pub(crate) struct RangeListPage {
 }
 
 impl RangeListPage {
-    /// Writes rows. `place` returns the position of a row, for a cursor.
-    pub(crate) fn write<S, P: Place>(
+    /// Writes rows. `position` returns the position of a row, for a cursor.
+    pub(crate) fn write<S, P: CursorPosition>(
         &self,
         call: &Call<'_, S>,
         rows: &[impl Row],
-        place: impl Fn(usize) -> P,
+        position: impl Fn(usize) -> P,
     ) -> Response {
         let Call { request, params, .. } = call;
         let query_fingerprint = params.query_fingerprint(request);
-        let cursor_after = |row| cursor::encode_in(&query_fingerprint, self.range, &place(row));
+        let cursor_after = |row| cursor::encode_in(&query_fingerprint, self.range, &position(row));
         let rest = rows.len().checked_sub(1).filter(|_| self.has_more).map(cursor_after);
         let columns = || FixedColumns { own: self.own, known: Vec::new() };
         let page = RowPage::of(params.format(request), request, params);

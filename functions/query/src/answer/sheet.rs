@@ -26,7 +26,7 @@ pub(crate) struct Sheet {
     own: &'static [&'static str],
     /// Metrics with a column: first the known metrics, then others in the order of the readings.
     metrics: Vec<MetricName>,
-    places: HashMap<MetricName, usize>,
+    columns: HashMap<MetricName, usize>,
     rows: usize,
     /// The size of all cells, without the separators before metrics.
     cells: usize,
@@ -37,8 +37,8 @@ impl Sheet {
     pub(crate) fn new(columns: FixedColumns) -> Self {
         let FixedColumns { own, known } = columns;
         let cells = carried_bytes(&record(own)) + TAIL;
-        let (metrics, places) = (Vec::new(), HashMap::new());
-        let mut sheet = Self { own, metrics, places, rows: 0, cells };
+        let (metrics, columns) = (Vec::new(), HashMap::new());
+        let mut sheet = Self { own, metrics, columns, rows: 0, cells };
         if known.len() <= MAX_KNOWN {
             known.iter().for_each(|name| sheet.add_column(name));
         }
@@ -52,7 +52,7 @@ impl Sheet {
         let mut new = Vec::new();
         for (name, value) in row.values() {
             cells += value.as_str().len();
-            if !self.places.contains_key(name) {
+            if !self.columns.contains_key(name) {
                 new.push(name);
             }
         }
@@ -71,7 +71,7 @@ impl Sheet {
 
     fn add_column(&mut self, name: &MetricName) {
         self.cells += name.as_str().len();
-        self.places.insert(name.clone(), self.metrics.len());
+        self.columns.insert(name.clone(), self.metrics.len());
         self.metrics.push(name.clone());
     }
 
@@ -88,13 +88,13 @@ impl Sheet {
             text.extend(record(row.cells(self.own)));
             text.pop(); // the line end, which comes after the metrics
             let mut values: Vec<(usize, &Decimal)> =
-                row.values().map(|(name, value)| (self.places[name], value)).collect();
-            values.sort_unstable_by_key(|(place, _)| *place);
+                row.values().map(|(name, value)| (self.columns[name], value)).collect();
+            values.sort_unstable_by_key(|(column, _)| *column);
             let mut written = 0;
-            for (place, value) in values {
-                text.resize(text.len() + place + 1 - written, b',');
+            for (column, value) in values {
+                text.resize(text.len() + column + 1 - written, b',');
                 text.extend_from_slice(value.as_str().as_bytes());
-                written = place + 1;
+                written = column + 1;
             }
             text.resize(text.len() + self.metrics.len() - written, b',');
             text.push(b'\n');

@@ -200,20 +200,20 @@ impl Reads<'_> {
         found: &[Reading],
         order: Order,
     ) -> Result<Vec<Reading>, Failure> {
-        let Some(edge) = found.last().map(|reading| reading.at) else { return Ok(Vec::new()) };
+        let Some(last) = found.last().map(|reading| reading.at) else { return Ok(Vec::new()) };
         let rolled_up = self.horizon.rolled_up(wanted.device.id());
         let first = rolled_up.map_or(Timestamp::MIN, TimeRange::from).max(self.range.from());
         let mut near = match order {
-            Order::Ascending => edge.saturating_add(INSTANT).max(first),
-            Order::Descending => edge,
+            Order::Ascending => last.saturating_add(INSTANT).max(first),
+            Order::Descending => last,
         };
 
         let mut lacking = wanted.lacking(found, 1);
         let mut more: Vec<Reading> = Vec::new();
         for days in REACH {
             let far = match order {
-                Order::Ascending => edge.saturating_add(days).min(self.range.to()),
-                Order::Descending => edge.saturating_add(-days).max(first),
+                Order::Ascending => last.saturating_add(days).min(self.range.to()),
+                Order::Descending => last.saturating_add(-days).max(first),
             };
             let Ok(part) = TimeRange::new(near.min(far), near.max(far)) else { continue };
             more.extend(self.nearest(session, wanted.device, part, &lacking, order).await?);

@@ -9,7 +9,7 @@ use influxql::{
     DeviceData, DeviceSelection, Epoch, Extreme, RoomTexts, Rows, Select, SelectPlan,
     StatementResult, WantedDevice,
 };
-use runtime::registry::Snapshot;
+use runtime::registry::RegistrySnapshot;
 use table::Session;
 
 use super::failure::Failure;
@@ -21,7 +21,7 @@ use series::{Densities, Grid, Horizon, Level, ReadAllowance, UnfoldedChanges, re
 /// Data that every `SELECT` of a query uses.
 #[derive(Debug)]
 pub(super) struct QueryContext<'a> {
-    pub(super) snapshot: &'a Snapshot,
+    pub(super) snapshot: &'a RegistrySnapshot,
     pub(super) rooms: &'a RoomTexts<'a>,
     pub(super) horizon: &'a Horizon,
     pub(super) densities: &'a Densities,
@@ -48,7 +48,7 @@ pub(super) async fn select(
 /// Whether a registered device fits a `SELECT`.
 pub(super) fn names_a_device(
     select: &Select,
-    snapshot: &Snapshot,
+    snapshot: &RegistrySnapshot,
     now: Timestamp,
 ) -> Result<bool, Failure> {
     let devices: Vec<&Device> = snapshot.devices.values().collect();

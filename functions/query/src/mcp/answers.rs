@@ -40,17 +40,17 @@ impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
     pub(super) async fn answer(
         &mut self,
         answer: ToolAnswer,
-        mut asked: ToolRequest,
+        mut request: ToolRequest,
     ) -> Result<Map<String, Value>, Problem> {
         match answer {
-            ToolAnswer::Places => Box::pin(self.places(asked)).await,
-            ToolAnswer::Devices => Box::pin(self.devices(asked, compact)).await,
-            ToolAnswer::Latest => Box::pin(self.latest(asked)).await,
-            ToolAnswer::Rows => Box::pin(self.rows(asked)).await,
-            ToolAnswer::RowsOfMetrics => Box::pin(self.rows_of_metrics(asked)).await,
+            ToolAnswer::Places => Box::pin(self.places(request)).await,
+            ToolAnswer::Devices => Box::pin(self.devices(request, compact)).await,
+            ToolAnswer::Latest => Box::pin(self.latest(request)).await,
+            ToolAnswer::Rows => Box::pin(self.rows(request)).await,
+            ToolAnswer::RowsOfMetrics => Box::pin(self.rows_of_metrics(request)).await,
             ToolAnswer::Health => {
-                asked.query.push(("details".to_owned(), "true".to_owned()));
-                let health = self.get(&asked.path, &asked.query).await?;
+                request.query.push(("details".to_owned(), "true".to_owned()));
+                let health = self.get(&request.path, &request.query).await?;
                 let (status, rollups) = (health["status"].clone(), health["rollups"].clone());
                 Ok(members(json!({"status": status, "rollups": rollups})))
             }
@@ -58,10 +58,13 @@ impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
     }
 
     /// Rows, with units: those of the requested metrics, or, if the request names no metric, of the metrics in the rows.
-    async fn rows_of_metrics(&mut self, asked: ToolRequest) -> Result<Map<String, Value>, Problem> {
-        let names = metrics(&asked);
-        let mut units = self.units(&asked.path).await?;
-        let mut answer = self.rows(asked).await?;
+    async fn rows_of_metrics(
+        &mut self,
+        request: ToolRequest,
+    ) -> Result<Map<String, Value>, Problem> {
+        let names = metrics(&request);
+        let mut units = self.units(&request.path).await?;
+        let mut answer = self.rows(request).await?;
         units.retain(|name, _| {
             if names.is_empty() { is_named(&answer["rows"], name) } else { names.contains(name) }
         });
@@ -70,11 +73,12 @@ impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
     }
 
     /// Rooms, and the devices in them.
-    async fn places(&mut self, asked: ToolRequest) -> Result<Map<String, Value>, Problem> {
-        let of_rooms = format!("{}/rooms", asked.path.strip_suffix("/devices").unwrap_or_default());
-        let is_first = !asked.query.iter().any(|(name, _)| name == "cursor");
-        let is_of_room = asked.path.starts_with("/rooms/");
-        let mut answer = self.devices(asked, compact).await?;
+    async fn places(&mut self, request: ToolRequest) -> Result<Map<String, Value>, Problem> {
+        let of_rooms =
+            format!("{}/rooms", request.path.strip_suffix("/devices").unwrap_or_default());
+        let is_first = !request.query.iter().any(|(name, _)| name == "cursor");
+        let is_of_room = request.path.starts_with("/rooms/");
+        let mut answer = self.devices(request, compact).await?;
         if is_first && !is_of_room {
             let query = [("limit".to_owned(), MAX_ROOMS.to_string())];
             let rooms = self.get(&of_rooms, &query).await?;
@@ -94,14 +98,14 @@ impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
     /// the last shown device.
     async fn devices(
         &mut self,
-        asked: ToolRequest,
+        request: ToolRequest,
         shape: impl Fn(&Value) -> Value + Send,
     ) -> Result<Map<String, Value>, Problem> {
-        let mut limit = asked.limit;
+        let mut limit = request.limit;
         loop {
-            let mut query = asked.query.clone();
+            let mut query = request.query.clone();
             query.push(("limit".to_owned(), limit.to_string()));
-            let page = self.get(&asked.path, &query).await?;
+            let page = self.get(&request.path, &query).await?;
             let rows: Vec<Value> = data(&page).iter().map(&shape).collect();
             let fitting = fitting(&rows);
             if fitting < rows.len() {
@@ -119,19 +123,19 @@ impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
     }
 
     /// The newest values of one device, or of each device of a room, of a home or of the registry.
-    async fn latest(&mut self, mut asked: ToolRequest) -> Result<Map<String, Value>, Problem> {
-        let wanted = asked.remove("metric");
+    async fn latest(&mut self, mut request: ToolRequest) -> Result<Map<String, Value>, Problem> {
+        let wanted = request.remove("metric");
         let wanted: Option<Vec<&str>> =
             wanted.as_deref().map(|names| names.split(',').map(str::trim).collect());
         let is_wanted = |name: &str| wanted.as_ref().is_none_or(|names| names.contains(&name));
-        if asked.path.starts_with("/devices/") {
-            let mut device = self.get(&asked.path, &[]).await?;
-            device["latest"] = self.get(&format!("{}/latest", asked.path), &[]).await?;
+        if request.path.starts_with("/devices/") {
+            let mut device = self.get(&request.path, &[]).await?;
+            device["latest"] = self.get(&format!("{}/latest", request.path), &[]).await?;
             return Ok(members(json!({"devices": [newest(&device, is_wanted)]})));
         }
 
-        asked.query.push(("latest".to_owned(), "true".to_owned()));
-        let mut answer = self.devices(asked, |device| newest(device, is_wanted)).await?;
+        request.query.push(("latest".to_owned(), "true".to_owned()));
+        let mut answer = self.devices(request, |device| newest(device, is_wanted)).await?;
         if wanted.is_some()
             && let Some(Value::Array(devices)) = answer.get_mut("devices")
         {
@@ -143,9 +147,9 @@ impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
     }
 
     /// Rows by time, and the other members of the API's answer.
-    async fn rows(&mut self, asked: ToolRequest) -> Result<Map<String, Value>, Problem> {
-        let mut answer = members(self.get(&asked.path, &asked.query).await?);
-        cut_rows(&mut answer, asked.offset, asked.limit);
+    async fn rows(&mut self, request: ToolRequest) -> Result<Map<String, Value>, Problem> {
+        let mut answer = members(self.get(&request.path, &request.query).await?);
+        cut_rows(&mut answer, request.offset, request.limit);
         cut_beside(&mut answer);
         Ok(answer)
     }
@@ -186,7 +190,7 @@ impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
         let (endpoint, id) = endpoints::find(&request, Function::Query)?;
         call.grant.check(endpoint.access)?;
         let params = Params::of(&request, endpoint)?;
-        let mut asked = Call {
+        let mut own_call = Call {
             endpoint,
             id,
             params,
@@ -196,7 +200,7 @@ impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
             log: &mut *call.log,
         };
 
-        let response = self.operations.answer(&mut asked).await?;
+        let response = self.operations.answer(&mut own_call).await?;
         serde_json::from_slice(&response.body).map_err(|_| {
             Problem::new(ProblemKind::Internal, format!("{} answers no JSON.", endpoint.path))
         })
@@ -204,8 +208,8 @@ impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
 }
 
 /// The metrics that the request names.
-fn metrics(asked: &ToolRequest) -> Vec<String> {
-    let names = asked.query.iter().flat_map(|(name, value)| {
+fn metrics(request: &ToolRequest) -> Vec<String> {
+    let names = request.query.iter().flat_map(|(name, value)| {
         let condition = name.strip_prefix(METRIC_PREFIX);
         let listed = if name == "metric" { value.as_str() } else { "" };
         condition.into_iter().chain(listed.split(',').map(str::trim))

@@ -38,8 +38,8 @@ pub(super) fn versions() -> Vec<&'static str> {
 }
 
 /// The version that `initialize` agrees on: the client's if it is supported, else the newest in the list.
-pub(super) fn agreed(asked: &str) -> &'static str {
-    LEGACY.into_iter().find(|version| *version == asked).unwrap_or(LEGACY[0])
+pub(super) fn agreed(requested: &str) -> &'static str {
+    LEGACY.into_iter().find(|version| *version == requested).unwrap_or(LEGACY[0])
 }
 
 impl Era {

@@ -239,7 +239,7 @@ impl Tool {
     }
 
     /// Makes the request from the arguments.
-    pub(super) fn asked(&self, given: &Map<String, Value>) -> Result<ToolRequest, Problem> {
+    pub(super) fn request(&self, given: &Map<String, Value>) -> Result<ToolRequest, Problem> {
         self.check_names(given)?;
         let present = |name: &str| given.get(name).filter(|value| !value.is_null());
         if let Some(name) = self.required.iter().find(|name| present(name).is_none()) {
@@ -247,11 +247,11 @@ impl Tool {
         }
 
         let path = self.path(present)?;
-        let mut asked = ToolRequest { path, query: Vec::new(), limit: usize::MAX, offset: 0 };
+        let mut request = ToolRequest { path, query: Vec::new(), limit: usize::MAX, offset: 0 };
         for argument in self.arguments() {
-            asked.take(&argument, present(argument.parameter.name))?;
+            request.take(&argument, present(argument.parameter.name))?;
         }
-        Ok(asked)
+        Ok(request)
     }
 
     fn check_names(&self, given: &Map<String, Value>) -> Result<(), Problem> {

@@ -7,7 +7,7 @@ use api::{Problem, ProblemKind};
 use domain::{Device, DeviceId, HomeId, Room, RoomId, excerpt};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::{FoundDevices, PageStart, RoomMembers, Snapshot};
+use runtime::registry::{FoundDevices, PageStart, RegistrySnapshot, RoomMembers};
 use runtime::telemetry::chain;
 use table::{ListPage, MAX_CACHED_ENTRIES};
 
@@ -53,7 +53,7 @@ impl<C: Clock> Handlers<C> {
     pub(crate) async fn room(
         &self,
         call: &mut Call<'_, impl Store>,
-    ) -> Result<(Room, Arc<Snapshot>), Problem> {
+    ) -> Result<(Room, Arc<RegistrySnapshot>), Problem> {
         self.room_of(&room_id(call)?, call).await
     }
 
@@ -62,7 +62,7 @@ impl<C: Clock> Handlers<C> {
         &self,
         id: &RoomId,
         call: &mut Call<'_, impl Store>,
-    ) -> Result<(Room, Arc<Snapshot>), Problem> {
+    ) -> Result<(Room, Arc<RegistrySnapshot>), Problem> {
         let found = self.registry.room(id, call.session, call.log).await?;
         found.ok_or_else(|| not_found("room", id.as_str()))
     }
@@ -71,7 +71,7 @@ impl<C: Clock> Handlers<C> {
     pub(crate) async fn home(
         &self,
         call: &mut Call<'_, impl Store>,
-    ) -> Result<(HomeId, Arc<Snapshot>), Problem> {
+    ) -> Result<(HomeId, Arc<RegistrySnapshot>), Problem> {
         let id = call.id.parse();
         let id: HomeId = id.map_err(|why| Problem::field("home_id", format!("{why}")))?;
         let known = self.rooms_of_home(&id, call).await?;
@@ -85,7 +85,7 @@ impl<C: Clock> Handlers<C> {
         &self,
         id: &HomeId,
         call: &mut Call<'_, impl Store>,
-    ) -> Result<Arc<Snapshot>, Problem> {
+    ) -> Result<Arc<RegistrySnapshot>, Problem> {
         let mut known = self.registry.snapshot(call.session, call.log).await?;
         if known.rooms_of(id).next().is_none() {
             known = self.registry.refresh_for_missing(call.session, call.log).await?;
@@ -150,7 +150,7 @@ impl Members {
     /// room index.
     pub(crate) async fn find(
         rooms: &BTreeSet<RoomId>,
-        snapshot: Arc<Snapshot>,
+        snapshot: Arc<RegistrySnapshot>,
         list: &ListRequest,
         call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {

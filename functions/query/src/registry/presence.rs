@@ -13,7 +13,7 @@ use api::Problem;
 use chrono::TimeDelta;
 use domain::{DeviceId, Month, RoomId, TimeRange};
 use runtime::http::Call;
-use runtime::registry::{FoundDevices, PageStart, Snapshot};
+use runtime::registry::{FoundDevices, PageStart, RegistrySnapshot};
 use serde::Serialize;
 use series::{Horizon, MAX_DEVICES, too_many};
 use table::sizes::{read_halves, units_of};
@@ -63,7 +63,7 @@ pub(crate) struct RoomDevices {
 
 impl RoomDevices {
     /// An empty result, which keeps the registry.
-    pub(crate) fn none(snapshot: Arc<Snapshot>) -> Self {
+    pub(crate) fn none(snapshot: Arc<RegistrySnapshot>) -> Self {
         let found = FoundDevices::of(snapshot);
         Self { ids: BTreeSet::new(), found, seen: BTreeMap::new(), lack: None, units: 0.0 }
     }
@@ -91,7 +91,7 @@ pub(crate) async fn seen(
 /// The devices that may have readings of some rooms in a range.
 pub(crate) async fn now_or_seen_in_rooms(
     horizon: &Horizon,
-    snapshot: Arc<Snapshot>,
+    snapshot: Arc<RegistrySnapshot>,
     rooms: &BTreeSet<RoomId>,
     range: TimeRange,
     call: &mut Call<'_, impl Store>,

@@ -17,7 +17,7 @@ use api::Problem;
 use domain::Device;
 use runtime::clock::{Clock, Deadline};
 use runtime::http::Call;
-use runtime::registry::{CachedRegistry, Snapshot};
+use runtime::registry::{CachedRegistry, RegistrySnapshot};
 use runtime::telemetry::{Telemetry, WideEvent};
 use table::Invocation;
 
@@ -33,7 +33,7 @@ const COLD_START: Duration = Duration::from_secs(5);
 /// The devices of the page that `list` asks for.
 pub(crate) async fn find<'a>(
     search: &Search,
-    snapshot: &'a Arc<Snapshot>,
+    snapshot: &'a Arc<RegistrySnapshot>,
     reader: &NewestReader<'_, impl Store>,
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
@@ -48,7 +48,7 @@ pub(crate) async fn find<'a>(
 /// A page of devices from the table: of a room or of all devices.
 async fn page<'a>(
     search: &Search,
-    snapshot: &Arc<Snapshot>,
+    snapshot: &Arc<RegistrySnapshot>,
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
 ) -> Result<FoundPage<'a>, Problem> {

@@ -40,34 +40,34 @@ pub(crate) async fn conditions(
     let have_all =
         |_: &QuestionDevices, devices: &[&Device]| metric_names(Some(&names), devices).is_ok();
     let search = DeviceSearch { scope, horizon: &horizon, range, is_by_room: false };
-    let asked = QuestionDevices::find(search, handlers, have_all, call).await?;
-    let devices = asked.devices()?;
+    let found = QuestionDevices::find(search, handlers, have_all, call).await?;
+    let devices = found.devices()?;
     metric_names(Some(&names), &devices)?;
 
     let has_all = |device: &&Device| names.iter().all(|name| device.metrics().contains_key(name));
     let devices = devices.into_iter().filter(has_all).collect();
     let (devices, left_out) =
-        if asked.is_shared() { of_rooms(devices, &names) } else { (devices, Vec::new()) };
+        if found.is_shared() { of_rooms(devices, &names) } else { (devices, Vec::new()) };
     let grid = Grid::quarters(range);
     ensure_answerable(devices.len(), &grid)?;
 
-    let rooms = asked.rooms.as_ref();
+    let rooms = found.rooms.as_ref();
     let question = |device| DeviceQuestion::of(device, &grid, &horizon, Level::QuarterHours, now);
     let questions: Vec<_> =
         devices.iter().map(|device| DeviceQuestion { rooms, ..question(*device) }).collect();
-    let (found, plan) =
+    let (episodes, plan) =
         Box::pin(find(call.session, &questions, &request.search)).await.map_err(problem)?;
 
-    let before = asked.of_rooms.units + UnfoldedChanges::READ_UNITS;
+    let before = found.of_rooms.units + UnfoldedChanges::READ_UNITS;
     let explanation = || Explanation::of(&questions, plan, before, call.session.invocation);
     let explain = request.is_explained.then(explanation);
     let answer = ConditionsAnswer {
         request: &request,
         devices: devices.iter().map(|device| device.id()).collect(),
-        episodes: &found,
+        episodes: &episodes,
         left_out,
-        lag: lacking.of(grid.range(), asked.device.as_ref().map(Device::id)),
-        rooms_lack: asked.of_rooms.lack,
+        lag: lacking.of(grid.range(), found.device.as_ref().map(Device::id)),
+        rooms_lack: found.of_rooms.lack,
     };
     let is_lacking = answer.lag.is_some() || answer.rooms_lack.is_some();
     Ok(cached(call, grid.range(), is_lacking, answer.respond(explain)?))

@@ -27,41 +27,45 @@ pub(crate) async fn energy(
     let plan = RowPlan::of(&request, scope, &handlers.known_state, call).await?;
 
     let has_one =
-        |asked: &QuestionDevices, devices: &[&Device]| !asked.metered(devices, metric).is_empty();
+        |found: &QuestionDevices, devices: &[&Device]| !found.metered(devices, metric).is_empty();
     let search = DeviceSearch::of(scope, &plan);
-    let asked = QuestionDevices::find(search, handlers, has_one, call).await?;
-    let devices = asked.devices()?;
-    let metered = asked.metered(&devices, metric);
+    let found = QuestionDevices::find(search, handlers, has_one, call).await?;
+    let devices = found.devices()?;
+    let metered = found.metered(&devices, metric);
     if metered.is_empty() {
         return Err(plan.with_lag(without_energy(scope, metric, &devices), scope));
     }
 
-    let [group] = &asked.groups(Grouping::Together, &devices)[..] else {
+    let [group] = &found.groups(Grouping::Together, &devices)[..] else {
         unreachable!("together the devices are one group")
     };
-    let summing = Summing { asked: &asked, group, plan: &plan, is_apart: request.is_apart() };
+    let summing = Summing { found: &found, group, plan: &plan, is_apart: request.is_apart() };
     let allowance = ReadAllowance::of_rows(&handlers.densities);
     let sum = Box::pin(summing.read(metered, allowance, call.session)).await.map_err(problem)?;
-    let mut found = None;
+    let mut events = None;
     if request.has_events {
-        found = Some(Box::pin(summing.events(&sum, call.session)).await.map_err(problem)?);
+        events = Some(Box::pin(summing.events(&sum, call.session)).await.map_err(problem)?);
     }
 
-    let span = asked.span(&plan, sum.reach);
+    let span = found.span(&plan, sum.reach);
     let is_lacking = span.is_lacking();
-    let is_shared = asked.is_shared();
+    let is_shared = found.is_shared();
     let answer = EnergyAnswer { request: &request, plan: &plan, sum: &sum, is_shared };
-    Ok(plan.cached(call, is_lacking, answer.respond(span, found.as_ref())?))
+    Ok(plan.cached(call, is_lacking, answer.respond(span, events.as_ref())?))
 }
 
-fn without_energy(scope: QueryScope, asked: Option<&MetricName>, devices: &[&Device]) -> Problem {
+fn without_energy(
+    scope: QueryScope,
+    requested: Option<&MetricName>,
+    devices: &[&Device],
+) -> Problem {
     let whose = match scope {
         QueryScope::Device => "the device",
         QueryScope::Room => "a device of the room",
         QueryScope::Home => "a device of the home",
         QueryScope::All => "a device",
     };
-    let message = match asked {
+    let message = match requested {
         Some(name) => {
             format!("{name} is neither a counter in Wh, kWh or MWh nor a power of {whose}")
         }

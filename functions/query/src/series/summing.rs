@@ -49,7 +49,7 @@ type MeteredDevice<'a> = (&'a Device, Meter<'a>);
 
 /// The inputs of a sum of energy.
 pub(super) struct Summing<'a> {
-    pub(super) asked: &'a QuestionDevices,
+    pub(super) found: &'a QuestionDevices,
     pub(super) group: &'a DeviceGroup<'a>,
     pub(super) plan: &'a RowPlan,
     /// Whether devices that the sum leaves out are shown as well.
@@ -92,7 +92,7 @@ impl<'a> Summing<'a> {
         let all: Vec<&'a Device> = metered.iter().map(|(device, _)| *device).collect();
         let (first, mut later) = self.in_order_of_reading(metered, &meters);
         let mut devices = self.read_devices(first, &mut allowance, session).await?;
-        let behind = |id: &DeviceId| self.asked.behind(id);
+        let behind = |id: &DeviceId| self.found.behind(id);
         let values = devices.iter().map(|device| &device.values);
         let values = values.filter(|values| meters.contains(values.device.id()));
         let values: Vec<_> = values.collect();
@@ -122,7 +122,7 @@ impl<'a> Summing<'a> {
         let absent: BTreeSet<&DeviceId> =
             absent.iter().map(|device| device.values.device.id()).collect();
         let present = summed.iter().copied().filter(|id| !absent.contains(id));
-        let found = BehindMeters::of(present, |id| self.asked.behind(id), presences);
+        let found = BehindMeters::of(present, |id| self.found.behind(id), presences);
 
         roles.retain(|role| !found.left_out.contains_key(role.device()));
         let mut left_out: Vec<LeftOut<'a>> = found.left_out.into_values().chain(roles).collect();
@@ -139,7 +139,7 @@ impl<'a> Summing<'a> {
 
     /// Whether the energy of these metrics counts in sums of several devices.
     fn is_summed(&self, meter: &Meter<'_>) -> bool {
-        self.asked.is_shared() && meter.is_of_sums() && meter.other_role.is_none()
+        self.found.is_shared() && meter.is_of_sums() && meter.other_role.is_none()
     }
 
     /// The metrics by which a device is shown; `None` if the device is not shown.
@@ -161,7 +161,7 @@ impl<'a> Summing<'a> {
             let mut of_sums = metered.iter().filter(|(_, meter)| self.is_summed(meter));
             of_sums.any(|(device, meter)| device.id() == *id && !meter.used.is_empty())
         };
-        let above = summed.iter().flat_map(|id| meters_above(id, |id| self.asked.behind(id)));
+        let above = summed.iter().flat_map(|id| meters_above(id, |id| self.found.behind(id)));
         above.filter(is_consuming).collect()
     }
 
@@ -171,7 +171,7 @@ impl<'a> Summing<'a> {
         meter: &Meter<'_>,
         meters: &BTreeSet<&'a DeviceId>,
     ) -> bool {
-        let above = meters_above(device.id(), |id| self.asked.behind(id));
+        let above = meters_above(device.id(), |id| self.found.behind(id));
         self.is_summed(meter) && above.iter().any(|id| meters.contains(id))
     }
 

@@ -72,7 +72,7 @@ async fn a_rule_on_many_devices_is_saved_by_few_writes() {
     let rechecks =
         bench.store.rechecks(None, 100, &invocation()).await.expect("read").listing.found;
     let [recheck] = &rechecks[..] else { panic!("one: {rechecks:?}") };
-    assert_eq!(recheck.what.to_string(), "the rule warm");
+    assert_eq!(recheck.target.to_string(), "the rule warm");
 }
 
 #[tokio::test]
@@ -492,7 +492,7 @@ impl Bench {
     /// The rechecks that are stored.
     async fn rechecked(&self) -> Vec<String> {
         let rechecks = self.store.rechecks(None, 100, &invocation()).await.expect("read");
-        rechecks.listing.found.iter().map(|recheck| recheck.what.to_string()).collect()
+        rechecks.listing.found.iter().map(|recheck| recheck.target.to_string()).collect()
     }
 }
 

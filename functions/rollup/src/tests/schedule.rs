@@ -350,7 +350,7 @@ async fn a_breach_in_a_sealed_quarter_is_looked_at_though_an_invocation_ends_bef
         bench.schedule().await;
         let rechecks = bench.store.rechecks(None, 9, &bench.invocation).await.expect("memory");
         let rechecks: Vec<_> =
-            rechecks.listing.found.iter().map(|recheck| recheck.what.to_string()).collect();
+            rechecks.listing.found.iter().map(|recheck| recheck.target.to_string()).collect();
         assert_eq!(rechecks, ["d"], "after {calls} calls");
         // A mark that is lost is covered by that of the next window.
         if is_done && calls > 6 {
@@ -500,21 +500,21 @@ async fn work_that_nobody_waits_for_takes_a_fifth_of_the_ceilings() {
     let settings = Settings {
         zone: Zone::UTC,
         retention: Retention::default(),
-        following: rollups::Following::default(),
+        rollup_delay: rollups::RollupDelay::default(),
         max_read_units: 100,
         max_write_units: 50,
     };
-    let pace = pace::Pace::new(&settings);
+    let pace = pace::BackgroundPace::new(&settings);
     let clock = Stopwatch::start();
     let invocation = given::invocation();
     invocation.add_read(20.0);
-    pace.keep(&invocation).await;
+    pace.wait(&invocation).await;
     assert_eq!(clock.elapsed().as_millis(), 1_000);
     invocation.add_write(30.0);
-    pace.keep(&invocation).await;
+    pace.wait(&invocation).await;
     assert_eq!(clock.elapsed().as_millis(), 3_000);
     invocation.add_write(1e6);
-    pace.keep(&invocation).await;
+    pace.wait(&invocation).await;
     assert!(invocation.remaining().is_zero(), "never longer than the invocation");
 }
 
@@ -673,7 +673,7 @@ async fn a_device_whose_quarters_are_left_to_the_queue_is_rechecked() {
     bench.schedule().await;
     let rechecks = bench.store.rechecks(None, 9, &bench.invocation).await.expect("memory");
     let rechecks: Vec<_> =
-        rechecks.listing.found.iter().map(|recheck| recheck.what.to_string()).collect();
+        rechecks.listing.found.iter().map(|recheck| recheck.target.to_string()).collect();
     assert_eq!(rechecks, ["d"]);
 }
 

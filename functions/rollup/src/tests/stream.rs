@@ -84,8 +84,8 @@ async fn while_a_slow_fold_is_under_way_nothing_says_that_all_is_folded() {
     for record in &mut records {
         record["dynamodb"]["ApproximateCreationDateTime"] = (written.as_millis() / 1_000).into();
     }
-    let following = rollups::Following::default();
-    let named_for = following.named_for().num_seconds();
+    let rollup_delay = rollups::RollupDelay::default();
+    let named_for = rollup_delay.named_for().num_seconds();
     bench.store.slow_down(on(Action::Query, Target::Readings), Duration::from_mins(5));
     let deadline = Deadline::after(Duration::from_hours(1));
     let mut delivery = std::pin::pin!(bench.deliver_within(&records, deadline));
@@ -94,7 +94,7 @@ async fn while_a_slow_fold_is_under_way_nothing_says_that_all_is_folded() {
         bench.clock.advance(Duration::from_secs(1));
         seconds += 1;
         let (now, late) = (bench.clock.now(), bench.store.late_changes(&bench.invocation).await);
-        let folded = following.folded_until(&late.expect("memory"), now);
+        let folded = rollup_delay.folded_until(&late.expect("memory"), now);
         // Until then the mark of whoever wrote it tells.
         assert!(seconds < named_for || folded <= written, "{seconds} seconds after, {folded}");
     }

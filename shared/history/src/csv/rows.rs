@@ -10,7 +10,7 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::columns::{Columns, Device, Metric, Shape, Sum};
+use super::columns::{Columns, Device, Metric, Shape, Sum, WideDevice};
 use super::number::DecimalMark;
 use super::timestamp::{self, Interval, Moment, Zone};
 use crate::refusals::Refusal;
@@ -129,75 +129,107 @@ struct Bound {
     is_amount: bool,
 }
 
-impl Rows {
-    /// Finds the columns of a header row; `separator` is the file's.
-    pub fn new(columns: &Columns, header: &StringRecord, separator: u8) -> anyhow::Result<Self> {
-        let mut places = HashMap::new();
-        for (place, name) in header.iter().enumerate() {
-            ensure!(places.insert(name, place).is_none(), "there are two columns {name:?}");
+/// The columns of a header row.
+struct HeaderColumns<'h> {
+    header: &'h StringRecord,
+    /// The index of each column.
+    indices: HashMap<&'h str, usize>,
+    /// The option that names the columns of metrics.
+    metric_option: &'static str,
+}
+
+impl<'h> HeaderColumns<'h> {
+    fn of(header: &'h StringRecord, shape: &Shape) -> anyhow::Result<Self> {
+        let mut indices = HashMap::new();
+        for (index, name) in header.iter().enumerate() {
+            ensure!(indices.insert(name, index).is_none(), "there are two columns {name:?}");
         }
-        let find = |name: &str, option: &str| {
-            let names = || header.iter().map(excerpt).collect::<Vec<_>>().join(", ");
-            let place = places.get(name.trim()).copied();
-            place.with_context(|| {
-                format!(
-                    "there is no column {name:?}; there are: {}; name it with {option}",
-                    names()
-                )
-            })
-        };
-        let metric_option =
-            if matches!(columns.shape, Shape::Wide(_)) { "--map" } else { "--metric NAME=COLUMN" };
+        let is_wide = matches!(shape, Shape::Wide(_));
+        let metric_option = if is_wide { "--map" } else { "--metric NAME=COLUMN" };
+        Ok(Self { header, indices, metric_option })
+    }
+
+    /// Returns the index of a column; `option` names it on the command line.
+    fn find(&self, name: &str, option: &str) -> anyhow::Result<usize> {
+        let index = self.indices.get(name.trim()).copied();
+        index.with_context(|| {
+            let names = self.header.iter().map(excerpt).collect::<Vec<_>>().join(", ");
+            format!("there is no column {name:?}; there are: {names}; name it with {option}")
+        })
+    }
+
+    fn metrics(&self, metrics: &[Metric]) -> anyhow::Result<Vec<Bound>> {
         let bind = |metric: &Metric| {
             let name = metric.name.clone();
-            if let Some(column) = places.get(&*metric.source).filter(|_| !metric.is_total()) {
+            if let Some(column) = self.indices.get(&*metric.source).filter(|_| !metric.is_total()) {
                 return Ok(Bound { name, columns: vec![*column], factor: None, is_amount: false });
             }
 
-            let Sum { columns, factor, total } = metric.source.parse().context(metric_option)?;
-            let columns = columns.iter().map(|name| find(name, metric_option));
+            let Sum { columns, factor, total } =
+                metric.source.parse().context(self.metric_option)?;
+            let columns = columns.iter().map(|name| self.find(name, self.metric_option));
             let columns = columns.collect::<anyhow::Result<_>>()?;
             Ok(Bound { name, columns, factor, is_amount: total })
         };
-        let bind_all = |metrics: &[Metric]| metrics.iter().map(bind).collect::<anyhow::Result<_>>();
-        let timestamp = find(&columns.timestamp.name, "--timestamp COLUMN")?;
+        metrics.iter().map(bind).collect()
+    }
+
+    /// A device of a wide file.
+    fn of_wide(&self, wide: &WideDevice) -> anyhow::Result<BoundDevice> {
+        Ok(BoundDevice {
+            device: Cell::Fixed(wide.device.to_string()),
+            room: wide.room.as_ref().map(|room| Cell::Fixed(room.to_string())),
+            metrics: self.metrics(&wide.metrics)?,
+        })
+    }
+
+    /// The device of a long file. Without `metrics`, all other columns are metrics.
+    fn of_long(
+        &self,
+        device: &Device,
+        room: Option<&str>,
+        metrics: &[Metric],
+        timestamp: usize,
+    ) -> anyhow::Result<BoundDevice> {
+        const DEVICE_OPTION: &str = "--device COLUMN, or the one device with --device-id ID";
+        let device = match device {
+            Device::Column(name) => Cell::Column(self.find(name, DEVICE_OPTION)?),
+            Device::Fixed(id) => Cell::Fixed(id.to_string()),
+        };
+        let room = match room {
+            Some(name) => Some(self.find(name, "--room COLUMN")?),
+            None => self.indices.get("room").copied(),
+        };
+        let room = room.map(Cell::Column);
+
+        let metrics = if metrics.is_empty() {
+            let taken = |index: usize| {
+                let is = |cell: &Cell| matches!(cell, Cell::Column(at) if *at == index);
+                index == timestamp || is(&device) || room.as_ref().is_some_and(is)
+            };
+            others(self.header, taken)?
+        } else {
+            self.metrics(metrics)?
+        };
+        ensure!(!metrics.is_empty(), "there is no column of a metric");
+        Ok(BoundDevice { device, room, metrics })
+    }
+}
+
+impl Rows {
+    /// Finds the columns of a header row; `separator` is the file's.
+    pub fn new(columns: &Columns, header: &StringRecord, separator: u8) -> anyhow::Result<Self> {
+        let found = HeaderColumns::of(header, &columns.shape)?;
+        let timestamp = found.find(&columns.timestamp.name, "--timestamp COLUMN")?;
         let devices = match &columns.shape {
-            Shape::Wide(devices) => devices
-                .iter()
-                .map(|wide| {
-                    Ok(BoundDevice {
-                        device: Cell::Fixed(wide.device.to_string()),
-                        room: wide.room.as_ref().map(|room| Cell::Fixed(room.to_string())),
-                        metrics: bind_all(&wide.metrics)?,
-                    })
-                })
-                .collect::<anyhow::Result<_>>()?,
+            Shape::Wide(devices) => {
+                devices.iter().map(|wide| found.of_wide(wide)).collect::<anyhow::Result<_>>()?
+            }
             Shape::Long { device, room, metrics } => {
-                let device = match device {
-                    Device::Column(name) => Cell::Column(find(
-                        name,
-                        "--device COLUMN, or the one device with --device-id ID",
-                    )?),
-                    Device::Fixed(id) => Cell::Fixed(id.to_string()),
-                };
-                let room = match room {
-                    Some(name) => Some(find(name, "--room COLUMN")?),
-                    None => places.get("room").copied(),
-                };
-                let room = room.map(Cell::Column);
-                let metrics = if metrics.is_empty() {
-                    let taken = |place: usize| {
-                        let is = |cell: &Cell| matches!(cell, Cell::Column(at) if *at == place);
-                        place == timestamp || is(&device) || room.as_ref().is_some_and(is)
-                    };
-                    others(header, taken)?
-                } else {
-                    bind_all(metrics)?
-                };
-                ensure!(!metrics.is_empty(), "there is no column of a metric");
-                vec![BoundDevice { device, room, metrics }]
+                vec![found.of_long(device, room.as_deref(), metrics, timestamp)?]
             }
         };
+
         Ok(Self {
             header: header.iter().map(excerpt).collect(),
             timestamp,

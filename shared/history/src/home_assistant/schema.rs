@@ -61,16 +61,13 @@ impl Schema {
         if has { format!("{alias}.\"{column}\"") } else { "NULL".to_owned() }
     }
 
-    /// Returns SQL for a join, or nothing if the table or column is missing.
-    pub(super) fn join(
-        &self,
-        (table, alias, column): (&str, &str, &str),
-        (from, key): (&str, &str),
-    ) -> String {
-        let key = self.column(from, "s", key);
-        if !self.has_table(table) || key == "NULL" {
-            return format!("LEFT JOIN (SELECT NULL AS \"{column}\") {alias} ON 0");
+    /// Returns SQL that joins states with the ids of their entities, or with `NULL` if the database lacks the table or
+    /// the column.
+    pub(super) fn join_of_entity_ids(&self) -> String {
+        let key = self.column("states", "s", "metadata_id");
+        if !self.has_table("states_meta") || key == "NULL" {
+            return "LEFT JOIN (SELECT NULL AS \"metadata_id\") m ON 0".to_owned();
         }
-        format!("LEFT JOIN {table} {alias} ON {alias}.\"{column}\" = {key}")
+        format!("LEFT JOIN states_meta m ON m.\"metadata_id\" = {key}")
     }
 }

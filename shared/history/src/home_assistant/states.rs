@@ -55,7 +55,7 @@ pub(super) fn read(
         column("attributes_id"),
         column("attributes"),
         column("state_id"),
-        schema.join(("states_meta", "m", "metadata_id"), ("states", "metadata_id")),
+        schema.join_of_entity_ids(),
     );
     let mut statement = connection.prepare(&query)?;
     let mut shared = Shared::new(connection, schema)?;

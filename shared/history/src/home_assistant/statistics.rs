@@ -16,7 +16,7 @@ use super::entity::{line, quoted};
 use super::moment::nanos;
 use super::schema::Schema;
 use super::states::{Entities, Entity, HOUR, text};
-use super::storage::Storage;
+use super::storage::{EntityEntry, Storage};
 use super::units::Conversion;
 use crate::csv::totals::BASE;
 use crate::point::{Point, StatisticHour, number};
@@ -26,7 +26,9 @@ use crate::sqlite::PointOutput;
 pub const POWERS: [&str; 5] = ["mW", "W", "kW", "MW", "GW"];
 
 /// A series of long-term statistics.
-struct Series {
+struct StatisticSeries {
+    /// The key of its rows in the table of hours.
+    metadata_id: i64,
     id: String,
     /// Whether the series comes from an integration and has no entity.
     is_external: bool,
@@ -62,10 +64,9 @@ pub(super) fn read(
                 .query_row("SELECT count(*) FROM statistics_short_term", [], |row| row.get(0))?;
         output.notes.leave_out_many("statistics of five minutes; states have them", count);
     }
-    for (meta, series) in all(connection, schema, output)? {
-        let known = entities.get(&series.id);
-        hours(connection, schema, (meta, &series), storage, known, output)
-            .with_context(|| series.id.clone())?;
+    for series in all(connection, schema, output)? {
+        let hours = StatisticHours::of(&series, storage, entities.get(&series.id), output);
+        hours.read(connection, schema).with_context(|| series.id.clone())?;
     }
     Ok(())
 }
@@ -74,7 +75,7 @@ fn all(
     connection: &Connection,
     schema: &Schema,
     output: &PointOutput,
-) -> anyhow::Result<Vec<(i64, Series)>> {
+) -> anyhow::Result<Vec<StatisticSeries>> {
     let column = |name| schema.column("statistics_meta", "s", name);
     let query = format!(
         "SELECT s.id, s.statistic_id, {}, {}, {}, {}, {}, {} FROM statistics_meta s ORDER BY s.id",
@@ -110,10 +111,17 @@ fn all(
         let filled =
             |column| Ok::<_, rusqlite::Error>(text(row, column)?.filter(|text| !text.is_empty()));
         let (unit, name) = (filled(3)?, filled(4)?);
-        let meta = row.get(0)?;
-        let mut series = Series { id, is_external, unit, name, is_counter, is_amount: false };
-        series.is_amount = is_counter && is_external && is_amount(connection, schema, meta)?;
-        all.push((meta, series));
+        let metadata_id = row.get(0)?;
+        let is_amount = is_counter && is_external && is_amount(connection, schema, metadata_id)?;
+        all.push(StatisticSeries {
+            metadata_id,
+            id,
+            is_external,
+            unit,
+            name,
+            is_counter,
+            is_amount,
+        });
     }
     Ok(all)
 }
@@ -155,113 +163,156 @@ fn query_of_hours(schema: &Schema) -> String {
     )
 }
 
-fn hours(
-    connection: &Connection,
-    schema: &Schema,
-    (meta, series): (i64, &Series),
-    storage: &Storage,
-    known: Option<&Entity>,
-    output: &PointOutput,
-) -> anyhow::Result<()> {
-    let described = storage.entity(&series.id);
-    let attributes =
-        known.and_then(|state| state.newest.as_ref()).map(|(_, attributes)| attributes);
-    // States and statistics form one series only in the same unit.
-    let unit = attributes.map_or_else(|| series.unit.clone(), |attributes| attributes.unit.clone());
-    let Some(conversion) = Conversion::between(series.unit.as_deref(), unit.as_deref()) else {
-        let count = connection.query_row(
-            "SELECT count(*) FROM statistics WHERE metadata_id = ?1",
-            [meta],
-            |row| row.get(0),
-        )?;
+/// The hours of a series while they are read.
+struct StatisticHours<'a> {
+    series: &'a StatisticSeries,
+    /// The states of the series.
+    known: Option<&'a Entity>,
+    described: Option<&'a EntityEntry>,
+    /// The unit in which values are stored. States and statistics form one series only in the same unit.
+    unit: Option<String>,
+    texts: Vec<(String, String)>,
+    output: &'a PointOutput,
+    /// The sum of the amounts so far.
+    total: Decimal,
+    /// The number of hours that were sent.
+    taken: u64,
+}
+
+impl<'a> StatisticHours<'a> {
+    fn of(
+        series: &'a StatisticSeries,
+        storage: &'a Storage,
+        known: Option<&'a Entity>,
+        output: &'a PointOutput,
+    ) -> Self {
+        let described = storage.entity(&series.id);
+        let attributes =
+            known.and_then(|state| state.newest.as_ref()).map(|(_, attributes)| attributes);
+        let unit =
+            attributes.map_or_else(|| series.unit.clone(), |attributes| attributes.unit.clone());
+        let texts = texts(series, attributes.is_some(), described, |key| {
+            attributes.and_then(|attributes| attributes.text(key)).map(ToOwned::to_owned)
+        });
+        Self { series, known, described, unit, texts, output, total: BASE, taken: 0 }
+    }
+
+    /// Reads the hours, and sends their points.
+    fn read(mut self, connection: &Connection, schema: &Schema) -> anyhow::Result<()> {
+        let series = self.series;
+        let conversion = Conversion::between(series.unit.as_deref(), self.unit.as_deref());
+        let Some(conversion) = conversion else { return self.leave_out_all(connection) };
+
+        let mut statement = connection.prepare(&query_of_hours(schema))?;
+        let mut rows = statement.query([series.metadata_id])?;
+        while let Some(row) = rows.next()? {
+            match HourRow::read(row, series) {
+                Ok(hour) => self.add(&hour, &conversion)?,
+                Err(error) => {
+                    let hour_id = text(row, 7)?.unwrap_or_default();
+                    let hour = format!("hour {hour_id} of {}", series.id);
+                    self.output.refuse_row(&hour, error)?;
+                }
+            }
+        }
+
+        if !series.is_counter {
+            self.output.notes.leave_out_many("pairs of min and max of hours", self.taken);
+        }
+        Ok(())
+    }
+
+    /// Counts all hours of a series whose unit is not converted.
+    fn leave_out_all(&self, connection: &Connection) -> anyhow::Result<()> {
+        let query = "SELECT count(*) FROM statistics WHERE metadata_id = ?1";
+        let count = connection.query_row(query, [self.series.metadata_id], |row| row.get(0))?;
         let shown = |unit: &Option<String>| unit.clone().unwrap_or_else(|| "no unit".to_owned());
-        let (from, to) = (shown(&series.unit), shown(&unit));
-        let why =
-            format!("hours of {} in {from}, which is not converted exactly to {to}", series.id);
-        output.notes.leave_out_many(&why, count);
-        return Ok(());
-    };
-    let texts = texts(series, attributes.is_some(), described, |key| {
-        attributes.and_then(|attributes| attributes.text(key)).map(ToOwned::to_owned)
-    });
-    let mut statement = connection.prepare(&query_of_hours(schema))?;
-    let mut rows = statement.query([meta])?;
-    let mut total = BASE;
-    let mut taken = 0;
-    while let Some(row) = rows.next()? {
-        let HourRow { start, value, last_reset, sum } = match HourRow::read(row, series) {
-            Ok(hour) => hour,
-            Err(error) => {
-                let hour_id = text(row, 7)?.unwrap_or_default();
-                output.refuse_row(&format!("hour {hour_id} of {}", series.id), error)?;
-                continue;
+        let (id, from, to) = (&self.series.id, shown(&self.series.unit), shown(&self.unit));
+        let why = format!("hours of {id} in {from}, which is not converted exactly to {to}");
+        self.output.notes.leave_out_many(&why, count);
+        Ok(())
+    }
+
+    /// Sends the points of an hour, if it has a value and no states.
+    fn add(&mut self, row: &HourRow, conversion: &Conversion) -> anyhow::Result<()> {
+        let notes = &self.output.notes;
+        let Some(start) = row.start else {
+            notes.leave_out("hours without a time");
+            return Ok(());
+        };
+        let first = row.value.filter(|_| self.taken == 0);
+        note_sum(self.series, start, row.sum, first, self.output);
+
+        let total_before = self.total;
+        let value = match self.value_of(row.value, conversion) {
+            Ok(value) => value,
+            Err(why) => {
+                notes.leave_out(&why);
+                return Ok(());
             }
         };
-        let Some(start) = start else {
-            output.notes.leave_out("hours without a time");
-            continue;
-        };
-        let end = start.saturating_add(HOUR);
-        note_sum(series, (start, end), sum, value.filter(|_| taken == 0), output);
-        let Some(value) = value.filter(|value| value.is_finite()) else {
-            output.notes.leave_out("hours without a value");
-            continue;
-        };
-        let Some(mut value) = conversion.of(value) else {
-            output.notes.leave_out("hours whose value is not converted exactly");
-            continue;
-        };
-        let before = (series.is_amount && taken == 0).then(|| total.to_string());
-        if series.is_amount {
-            // A fall of the counter would count as a reset.
-            let amount = value.parse().ok().filter(|amount: &Decimal| *amount >= Decimal::ZERO);
-            let Some(sum) = amount.and_then(|amount| total.checked_add(amount)) else {
-                output.notes.leave_out(&format!(
-                    "hours of {} whose amount is below zero or has more than 28 digits",
-                    series.id
-                ));
-                continue;
-            };
-            total = sum;
-            value = sum.normalize().to_string();
-        }
         let hour = start.div_euclid(HOUR);
-        if known.is_some_and(|entity| entity.hours.contains(&hour)) {
-            output.notes.leave_out("hours that have states");
-            continue;
+        if self.known.is_some_and(|entity| entity.hours.contains(&hour)) {
+            notes.leave_out("hours that have states");
+            return Ok(());
         }
-        let has_means_only =
-            !series.is_counter && known.is_none_or(|entity| entity.is_long_before_states(hour));
-        let statistic_hour = StatisticHour { start, has_means_only };
-        let of_start = before.map(|before| {
-            let value = vec![("value".to_owned(), before)];
-            [value, texts.clone()].concat()
-        });
+
+        let is_before_states = |entity: &Entity| entity.is_long_before_states(hour);
+        let has_means_only = !self.series.is_counter && self.known.is_none_or(is_before_states);
+        let hour = StatisticHour { start, has_means_only };
+        // Without this value, the first hour's amount would have no start.
+        if self.series.is_amount && self.taken == 0 {
+            self.send(hour, start, total_before.to_string(), None)?;
+        }
+        for at in times_of(self.series, self.unit.as_deref(), start) {
+            self.send(hour, at, value.clone(), row.last_reset)?;
+        }
+        self.taken += 1;
+        Ok(())
+    }
+
+    /// The value of an hour as it is stored: converted, and of amounts their sum so far. An error says why there is
+    /// none.
+    fn value_of(&mut self, value: Option<f64>, conversion: &Conversion) -> Result<String, String> {
+        let value = value.filter(|value| value.is_finite()).ok_or("hours without a value")?;
+        let value = conversion.of(value).ok_or("hours whose value is not converted exactly")?;
+        if !self.series.is_amount {
+            return Ok(value);
+        }
+
+        // A fall of the counter would count as a reset.
+        let amount = value.parse().ok().filter(|amount: &Decimal| *amount >= Decimal::ZERO);
+        let sum = amount.and_then(|amount| self.total.checked_add(amount)).ok_or_else(|| {
+            format!(
+                "hours of {} whose amount is below zero or has more than 28 digits",
+                self.series.id
+            )
+        })?;
+        self.total = sum;
+        Ok(sum.normalize().to_string())
+    }
+
+    /// Sends a point of an hour.
+    fn send(
+        &self,
+        hour: StatisticHour,
+        at: i64,
+        value: String,
+        last_reset: Option<i64>,
+    ) -> anyhow::Result<()> {
         let mut fields = vec![("value".to_owned(), value)];
-        if let Some(reset) = last_reset.filter(|_| !series.is_external) {
-            let known = known.map(|state| &state.last_resets);
+        if let Some(reset) = last_reset.filter(|_| !self.series.is_external) {
+            let known = self.known.map(|state| &state.last_resets);
             fields.push(("last_reset".to_owned(), number(reset_number(reset, known))));
         }
-        fields.extend(texts.iter().cloned());
-        // Without this value, the first hour's amount would have no start.
-        if let Some(fields) = of_start {
-            let point = line(&series.id, unit.as_deref(), fields, start, described);
-            output.send(Point { hour: Some(statistic_hour), ..point })?;
-        }
-        for at in times_of(series, unit.as_deref(), start) {
-            let point = line(&series.id, unit.as_deref(), fields.clone(), at, described);
-            output.send(Point { hour: Some(statistic_hour), ..point })?;
-        }
-        taken += 1;
+        fields.extend(self.texts.iter().cloned());
+        let point = line(&self.series.id, self.unit.as_deref(), fields, at, self.described);
+        self.output.send(Point { hour: Some(hour), ..point })
     }
-    if !series.is_counter {
-        output.notes.leave_out_many("pairs of min and max of hours", taken);
-    }
-    Ok(())
 }
 
 impl HourRow {
-    fn read(row: &Row<'_>, series: &Series) -> rusqlite::Result<Self> {
+    fn read(row: &Row<'_>, series: &StatisticSeries) -> rusqlite::Result<Self> {
         let start = nanos(row.get(0)?, text(row, 1)?.as_deref());
         let value = row.get(if series.is_counter { 2 } else { 3 })?;
         let last_reset = nanos(row.get(4)?, text(row, 5)?.as_deref());
@@ -270,7 +321,7 @@ impl HourRow {
 }
 
 /// The times at which the value of an hour is stored: of a counter its end.
-fn times_of(series: &Series, unit: Option<&str>, start: i64) -> Vec<i64> {
+fn times_of(series: &StatisticSeries, unit: Option<&str>, start: i64) -> Vec<i64> {
     if series.is_counter {
         vec![start.saturating_add(HOUR)]
     } else if unit.is_some_and(|unit| POWERS.contains(&unit)) {
@@ -281,11 +332,11 @@ fn times_of(series: &Series, unit: Option<&str>, start: i64) -> Vec<i64> {
     }
 }
 
-/// Notes Home Assistant's own sum at the end of an hour. If `first` is the first amount, also notes the sum at the
-/// start.
+/// Notes Home Assistant's own sum at the end of the hour from `start` on. If `first` is the first amount, also notes the
+/// sum at the start.
 fn note_sum(
-    series: &Series,
-    (start, end): (i64, i64),
+    series: &StatisticSeries,
+    start: i64,
     sum: Option<f64>,
     first: Option<f64>,
     output: &PointOutput,
@@ -295,14 +346,14 @@ fn note_sum(
     if let Some(first) = first.filter(|first| series.is_amount && first.is_finite()) {
         note(start, sum - first);
     }
-    note(end, sum);
+    note(start.saturating_add(HOUR), sum);
 }
 
 /// The text fields from which the server learns what a series is.
 fn texts(
-    series: &Series,
+    series: &StatisticSeries,
     has_states: bool,
-    described: Option<&super::storage::EntityEntry>,
+    described: Option<&EntityEntry>,
     of_states: impl Fn(&str) -> Option<String>,
 ) -> Vec<(String, String)> {
     let state_class = if series.is_counter { "total_increasing" } else { "measurement" };

@@ -6,7 +6,7 @@ use super::Parser;
 use crate::ast::{Cast, Expression, Operator};
 use crate::duration;
 use crate::error::{QueryError, refuse};
-use crate::lexer::{Token, is_keyword};
+use crate::lexer::{Lexeme, is_keyword};
 
 /// The largest depth of nested expressions.
 const MAX_DEPTH: usize = 32;
@@ -121,26 +121,26 @@ impl Parser<'_> {
 
         let token = self.peek().token;
         let literal = match token {
-            Token::Text(text) => Expression::Text(text),
-            Token::Integer(number) => Expression::Integer(number),
-            Token::Number(number) => Expression::Number(number),
-            Token::Duration(length) => Expression::Duration(length),
-            Token::Parameter(name) => self
+            Lexeme::Text(text) => Expression::Text(text),
+            Lexeme::Integer(number) => Expression::Integer(number),
+            Lexeme::Number(number) => Expression::Number(number),
+            Lexeme::Duration(length) => Expression::Duration(length),
+            Lexeme::Parameter(name) => self
                 .parameters
                 .get(&name)
                 .cloned()
                 .ok_or_else(|| QueryError::new(format!("missing parameter: {name}")))?,
-            Token::Word(word) if word.eq_ignore_ascii_case("true") => Expression::Boolean(true),
-            Token::Word(word) if word.eq_ignore_ascii_case("false") => Expression::Boolean(false),
-            Token::Word(word) if word.eq_ignore_ascii_case("distinct") => {
+            Lexeme::Word(word) if word.eq_ignore_ascii_case("true") => Expression::Boolean(true),
+            Lexeme::Word(word) if word.eq_ignore_ascii_case("false") => Expression::Boolean(false),
+            Lexeme::Word(word) if word.eq_ignore_ascii_case("distinct") => {
                 self.lexer.next();
                 // `distinct(field)` or `distinct field`
                 let arguments = vec![self.nested(Self::operand)?];
                 return Ok(Expression::Call { name: "distinct".to_owned(), arguments });
             }
-            Token::Word(word) if !is_keyword(&word) => return self.call_or_reference(),
-            Token::Quoted(_) => return self.call_or_reference(),
-            Token::Bad(text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
+            Lexeme::Word(word) if !is_keyword(&word) => return self.call_or_reference(),
+            Lexeme::Quoted(_) => return self.call_or_reference(),
+            Lexeme::Bad(text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
                 return Err(bad_duration(&text));
             }
             _ => return Err(self.unexpected(&OPERAND)),
@@ -151,7 +151,7 @@ impl Parser<'_> {
     }
 
     fn call_or_reference(&mut self) -> Result<Expression, QueryError> {
-        let is_quoted = matches!(self.peek().token, Token::Quoted(_));
+        let is_quoted = matches!(self.peek().token, Lexeme::Quoted(_));
         let mut name = self.identifier()?;
         if !is_quoted && self.takes_mark("(") {
             let mut arguments = Vec::new();

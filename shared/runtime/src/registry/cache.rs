@@ -12,7 +12,7 @@ use table::{
 };
 
 use super::place_cache::PlaceCache;
-use super::{PLACE_AGE_FACTOR, Snapshot};
+use super::{PLACE_AGE_FACTOR, RegistrySnapshot};
 use crate::clock::{Clock, Deadline};
 use crate::telemetry::{Telemetry, WideEvent};
 
@@ -53,7 +53,7 @@ pub struct CachedRegistry<C> {
 /// The state of the cache. Locked for moments only, never during a request to the table.
 #[derive(Debug, Default)]
 struct State {
-    current: Option<Arc<Snapshot>>,
+    current: Option<Arc<RegistrySnapshot>>,
     /// Devices and rooms that this process has read or written individually since the last read of the registry began.
     /// The result of that read is older, and must not replace them.
     kept: Kept,
@@ -82,7 +82,7 @@ struct Kept {
 
 impl Kept {
     /// Puts the kept devices and rooms into a snapshot. They are newer, because the snapshot was read meanwhile.
-    fn apply(&self, snapshot: &mut Snapshot) {
+    fn apply(&self, snapshot: &mut RegistrySnapshot) {
         for device in self.devices.values() {
             if snapshot.has_all_devices {
                 snapshot.devices.insert(device.clone());
@@ -146,14 +146,14 @@ impl<C: Clock> CachedRegistry<C> {
         &self,
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
-    ) -> StoreResult<Arc<Snapshot>> {
+    ) -> StoreResult<Arc<RegistrySnapshot>> {
         let Some(current) = self.current() else {
             // If another request has read the registry while this one waited, its result is used, however old.
             let _reading = self.reading.lock().await;
             return self.current_if_or_read(|_| true, session, log).await;
         };
         let is_good_enough =
-            |snapshot: &Snapshot| self.age(snapshot) < self.max_age || self.must_wait();
+            |snapshot: &RegistrySnapshot| self.age(snapshot) < self.max_age || self.must_wait();
         if is_good_enough(&current) {
             return Ok(with_unreadable_logged(current, log));
         }
@@ -178,10 +178,10 @@ impl<C: Clock> CachedRegistry<C> {
         &self,
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
-    ) -> StoreResult<Arc<Snapshot>> {
+    ) -> StoreResult<Arc<RegistrySnapshot>> {
         let begun_before = self.state().reads_begun;
         let snapshot = self.snapshot(session, log).await?;
-        let is_new = |snapshot: &Snapshot| {
+        let is_new = |snapshot: &RegistrySnapshot| {
             self.age(snapshot) < MAX_LIST_AGE && !snapshot.is_empty()
                 || self.state().last_success > begun_before
         };
@@ -202,7 +202,7 @@ impl<C: Clock> CachedRegistry<C> {
         &self,
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
-    ) -> StoreResult<Arc<Snapshot>> {
+    ) -> StoreResult<Arc<RegistrySnapshot>> {
         let begun_before = self.state().reads_begun;
         let _reading = self.reading.lock().await;
         self.current_if_or_read(|_| self.state().last_success > begun_before, session, log).await
@@ -215,9 +215,9 @@ impl<C: Clock> CachedRegistry<C> {
         &self,
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
-    ) -> StoreResult<Arc<Snapshot>> {
+    ) -> StoreResult<Arc<RegistrySnapshot>> {
         let begun_before = self.state().reads_begun;
-        let is_new = |snapshot: &Snapshot| {
+        let is_new = |snapshot: &RegistrySnapshot| {
             let seconds = (entries(snapshot) / ENTRIES_PER_SECOND) as u64;
             self.age(snapshot) < Duration::from_secs(seconds).min(self.max_age)
                 || self.state().last_success > begun_before
@@ -234,7 +234,7 @@ impl<C: Clock> CachedRegistry<C> {
     /// changed. If memory does not hold all devices, the request has already read the table, and the result is `false`.
     pub async fn has_news(
         &self,
-        before: &Snapshot,
+        before: &RegistrySnapshot,
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
     ) -> StoreResult<bool> {
@@ -315,7 +315,7 @@ impl<C: Clock> CachedRegistry<C> {
         id: &RoomId,
         session: Session<'_, impl ReadRegistry + LookUpRegistry>,
         log: &mut WideEvent,
-    ) -> StoreResult<Option<(Room, Arc<Snapshot>)>> {
+    ) -> StoreResult<Option<(Room, Arc<RegistrySnapshot>)>> {
         let snapshot = self.snapshot(session, log).await?;
         if let Some(room) = snapshot.rooms.get(id) {
             return Ok(Some((room.clone(), snapshot)));
@@ -330,7 +330,7 @@ impl<C: Clock> CachedRegistry<C> {
 
     /// For how long nothing of a device must be found before its deletion ends. Until then, an instance that stores
     /// readings may still remember the device.
-    pub fn deletion_quiet(&self, snapshot: &Snapshot) -> TimeDelta {
+    pub fn deletion_quiet(&self, snapshot: &RegistrySnapshot) -> TimeDelta {
         let factor = if snapshot.has_all_devices { 1 } else { PLACE_AGE_FACTOR };
         let age = TimeDelta::from_std(self.max_age.saturating_mul(factor));
         let age = age.unwrap_or(TimeDelta::MAX);
@@ -340,10 +340,10 @@ impl<C: Clock> CachedRegistry<C> {
     /// The registry in memory if `is_good_enough` accepts it, else read from the table. The caller holds `reading`.
     async fn current_if_or_read(
         &self,
-        is_good_enough: impl Fn(&Snapshot) -> bool,
+        is_good_enough: impl Fn(&RegistrySnapshot) -> bool,
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
-    ) -> StoreResult<Arc<Snapshot>> {
+    ) -> StoreResult<Arc<RegistrySnapshot>> {
         let snapshot = match self.current().filter(|snapshot| is_good_enough(snapshot)) {
             Some(current) => current,
             None => self.read(session).await?,
@@ -355,11 +355,11 @@ impl<C: Clock> CachedRegistry<C> {
     /// caller holds `reading`.
     async fn read_or_stale(
         &self,
-        stale: Arc<Snapshot>,
-        is_good_enough: impl Fn(&Snapshot) -> bool,
+        stale: Arc<RegistrySnapshot>,
+        is_good_enough: impl Fn(&RegistrySnapshot) -> bool,
         session: Session<'_, impl ReadRegistry>,
         log: &mut WideEvent,
-    ) -> Arc<Snapshot> {
+    ) -> Arc<RegistrySnapshot> {
         // The time limit grows with each failed refresh.
         let pause = self.state().back_off.map_or(Duration::ZERO, |back_off| back_off.pause);
         let limit = (pause * 2).clamp(FIRST_REFRESH, MAX_REFRESH);
@@ -377,7 +377,10 @@ impl<C: Clock> CachedRegistry<C> {
     }
 
     /// Reads the registry and replaces the snapshot in memory. The caller holds `reading`.
-    async fn read(&self, session: Session<'_, impl ReadRegistry>) -> StoreResult<Arc<Snapshot>> {
+    async fn read(
+        &self,
+        session: Session<'_, impl ReadRegistry>,
+    ) -> StoreResult<Arc<RegistrySnapshot>> {
         let read_at = self.clock.now();
         let halves_before = read_halves(session.invocation);
         let (number, too_many_devices, too_many_rooms) = {
@@ -408,7 +411,7 @@ impl<C: Clock> CachedRegistry<C> {
         state.too_many_devices = found_now(devices.is_some(), too_many_devices);
         state.too_many_rooms = found_now(rooms.is_some(), too_many_rooms);
 
-        let mut snapshot = Snapshot::of(devices, rooms, read_at);
+        let mut snapshot = RegistrySnapshot::of(devices, rooms, read_at);
         state.kept.apply(&mut snapshot);
         let snapshot = Arc::new(snapshot);
 
@@ -490,12 +493,12 @@ impl<C: Clock> CachedRegistry<C> {
     }
 
     /// The registry in memory, however old; `None` before the first read.
-    pub fn current(&self) -> Option<Arc<Snapshot>> {
+    pub fn current(&self) -> Option<Arc<RegistrySnapshot>> {
         self.state().current.clone()
     }
 
     /// How old a snapshot is now.
-    fn age(&self, snapshot: &Snapshot) -> Duration {
+    fn age(&self, snapshot: &RegistrySnapshot) -> Duration {
         self.since(snapshot.read_at)
     }
 
@@ -517,7 +520,10 @@ impl<C: Clock> CachedRegistry<C> {
 }
 
 /// Logs the items of a snapshot that could not be read, and returns the snapshot.
-fn with_unreadable_logged(snapshot: Arc<Snapshot>, log: &mut WideEvent) -> Arc<Snapshot> {
+fn with_unreadable_logged(
+    snapshot: Arc<RegistrySnapshot>,
+    log: &mut WideEvent,
+) -> Arc<RegistrySnapshot> {
     if !snapshot.unreadable.is_empty() {
         log.set("registry.unreadable", snapshot.unreadable.to_vec());
     }
@@ -525,7 +531,7 @@ fn with_unreadable_logged(snapshot: Arc<Snapshot>, log: &mut WideEvent) -> Arc<S
 }
 
 /// The number of devices and rooms in memory.
-fn entries(snapshot: &Snapshot) -> usize {
+fn entries(snapshot: &RegistrySnapshot) -> usize {
     snapshot.devices.len() + snapshot.rooms.len()
 }
 

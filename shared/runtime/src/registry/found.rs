@@ -7,7 +7,7 @@ use api::{Problem, ProblemKind};
 use domain::{Device, DeviceId, Reading, RoomId};
 use table::{FindRegistry, LookUpRegistry, PageRegistry, Session, StoreResult, at_once};
 
-use super::Snapshot;
+use super::RegistrySnapshot;
 use super::place_cache::CachedPlace;
 use crate::telemetry::{WideEvent, chain};
 
@@ -20,7 +20,7 @@ const MAX_METERS: usize = 1_000;
 #[derive(Debug)]
 pub struct FoundDevices {
     /// The registry in memory.
-    pub snapshot: Arc<Snapshot>,
+    pub snapshot: Arc<RegistrySnapshot>,
     pub(super) devices: BTreeMap<DeviceId, Device>,
     pub(super) rooms: BTreeSet<RoomId>,
     /// Devices for which only the room was needed, so the full item was not read.
@@ -51,7 +51,7 @@ pub struct RoomMembers {
 
 impl FoundDevices {
     /// The registry in memory only, before the table is read.
-    pub fn of(snapshot: Arc<Snapshot>) -> Self {
+    pub fn of(snapshot: Arc<RegistrySnapshot>) -> Self {
         Self {
             snapshot,
             devices: BTreeMap::new(),

@@ -11,7 +11,7 @@ use crate::telemetry::chain;
 /// The devices and rooms when the registry was last read, with the changes that this process has made since. A copy
 /// costs nothing; one is made whenever a device gets a new metric or moves.
 #[derive(Debug, Clone)]
-pub struct Snapshot {
+pub struct RegistrySnapshot {
     /// Devices by id; empty if there are too many for memory.
     pub devices: Devices,
     /// Rooms by id; empty if there are too many for memory.
@@ -29,7 +29,7 @@ pub struct Snapshot {
     pub read_at: Timestamp,
 }
 
-impl Snapshot {
+impl RegistrySnapshot {
     /// The registry as it was read. `None` stands for too many devices, or rooms, for memory.
     pub fn of(
         devices: Option<Listing<Device>>,

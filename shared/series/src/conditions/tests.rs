@@ -10,7 +10,7 @@ use domain::{
     RoomId, SWEEP_GROUPS, SchemaMetric, TimeRange, Timestamp, Verdict, Zone,
 };
 use fastrand::Rng;
-use rollups::Following;
+use rollups::RollupDelay;
 use table::given::{invocation, session};
 use table::layout::CONDITIONS_INDEX;
 use table::memory_db::MemoryDb;
@@ -122,7 +122,7 @@ impl Home {
             queue: None,
         };
         store.begin_rollups(&state, &invocation()).await.expect("memory");
-        let horizon = RollupStateCache::new(Following::default());
+        let horizon = RollupStateCache::new(RollupDelay::default());
         let horizon = horizon.read(session(&store, &invocation())).await.expect("memory");
         let home = Self { store, device, readings, horizon, now: at(now), indexing };
         for quarter in home.quarters(range(-15, sealed)) {

@@ -15,7 +15,7 @@ async fn a_device_that_is_read_again_takes_units() {
     let first = at("2025-06-01T00:00:00Z");
     let home = Home::of(vec![reading(first, "hall", &[(GAUGE, "1".to_owned())])], "UTC").await;
     let now = plus(first, DAY);
-    let known = RollupStateCache::new(Following::default());
+    let known = RollupStateCache::new(RollupDelay::default());
     let horizon = known.read(Session::new(&home.store, &invocation(), now)).await.expect("memory");
     let grid = Grid::total(range(first, now));
     let question = DeviceQuestion::of(&home.device, &grid, &horizon, Level::Readings, now);

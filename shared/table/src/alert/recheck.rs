@@ -17,7 +17,7 @@ pub enum Rechecked {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recheck {
     /// The device or rule.
-    pub what: Rechecked,
+    pub target: Rechecked,
     /// The time of the earliest data that were stored, changed or deleted.
     pub since: Timestamp,
     /// For a rule that was judged again on some of its devices: the last of these devices.

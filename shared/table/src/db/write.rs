@@ -13,14 +13,14 @@ use crate::{Action, ItemKey};
 #[must_use]
 pub struct Write {
     /// The change that the write makes.
-    pub what: What,
+    pub change: WriteChange,
     /// The conditions on the stored item.
     pub conditions: Vec<If>,
 }
 
 /// The change that a write makes to an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum WriteChange {
     /// Stores the item in place of the stored one.
     Put(Item),
     /// Changes attributes. An item that does not exist is created, even without changes.
@@ -65,7 +65,7 @@ pub struct RefusedWrites(BTreeMap<usize, Option<Item>>);
 /// Stores an item, and replaces any stored item.
 pub fn put<N: Into<String>>(item: impl IntoIterator<Item = (N, Attribute)>) -> Write {
     let item = item.into_iter().map(|(name, value)| (name.into(), value));
-    Write::of(What::Put(item.collect()))
+    Write::of(WriteChange::Put(item.collect()))
 }
 
 /// Changes an existing item. A device that is being deleted counts as absent.
@@ -76,22 +76,22 @@ pub fn update(key: &Key) -> Write {
 
 /// Changes an item, or creates it if it does not exist.
 pub fn upsert(key: impl Into<ItemKey>) -> Write {
-    Write::of(What::Update(key.into(), Vec::new()))
+    Write::of(WriteChange::Update(key.into(), Vec::new()))
 }
 
 /// Deletes an item, if it exists.
 pub fn delete(key: impl Into<ItemKey>) -> Write {
-    Write::of(What::Delete(key.into()))
+    Write::of(WriteChange::Delete(key.into()))
 }
 
 /// Writes nothing, but makes its transaction fail if a condition fails.
 pub fn check(key: impl Into<ItemKey>) -> Write {
-    Write::of(What::Check(key.into()))
+    Write::of(WriteChange::Check(key.into()))
 }
 
 impl Write {
-    fn of(what: What) -> Self {
-        Self { what, conditions: Vec::new() }
+    fn of(change: WriteChange) -> Self {
+        Self { change, conditions: Vec::new() }
     }
 
     /// Adds conditions.
@@ -102,8 +102,8 @@ impl Write {
 
     /// Adds changes to an update.
     pub fn with(mut self, more: impl IntoIterator<Item = AttributeChange>) -> Self {
-        match &mut self.what {
-            What::Update(_, changes) => changes.extend(more),
+        match &mut self.change {
+            WriteChange::Update(_, changes) => changes.extend(more),
             other => unreachable!("only an update has changes, not {other:?}"),
         }
         self
@@ -111,19 +111,21 @@ impl Write {
 
     /// The key of the item.
     pub fn key(&self) -> ItemKey {
-        match &self.what {
-            What::Put(item) => ItemKey::of_item(item),
-            What::Update(key, _) | What::Delete(key) | What::Check(key) => key.clone(),
+        match &self.change {
+            WriteChange::Put(item) => ItemKey::of_item(item),
+            WriteChange::Update(key, _) | WriteChange::Delete(key) | WriteChange::Check(key) => {
+                key.clone()
+            }
         }
     }
 
     /// The action for which a role needs a permission.
     pub const fn action(&self) -> Action {
-        match self.what {
-            What::Put(_) => Action::PutItem,
-            What::Update(..) => Action::UpdateItem,
-            What::Delete(_) => Action::DeleteItem,
-            What::Check(_) => Action::ConditionCheckItem,
+        match self.change {
+            WriteChange::Put(_) => Action::PutItem,
+            WriteChange::Update(..) => Action::UpdateItem,
+            WriteChange::Delete(_) => Action::DeleteItem,
+            WriteChange::Check(_) => Action::ConditionCheckItem,
         }
     }
 }

@@ -5,7 +5,7 @@ use super::form::{At, List, Listed, Maybe, Text, Whole};
 use super::kind::kind;
 use crate::{Recheck, RunningNote};
 
-kind! { Recheck = AlertRecheck(what) {
+kind! { Recheck = AlertRecheck(target) {
     since: At = SINCE,
     after: Maybe<Text> = AFTER,
     touch: Whole = TOUCH,

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use domain::Decimal;
 
 use super::items::{StoredItems, refuse_large};
-use crate::db::{AttributeChange, If, Op, Path, What, Write};
+use crate::db::{AttributeChange, If, Op, Path, Write, WriteChange};
 use crate::item::{Attribute, Item};
 use crate::{ItemKey, StoreError, StoreResult};
 
@@ -24,11 +24,11 @@ impl StoredItems {
             return Ok(Err(known.cloned()));
         }
 
-        let effect = match &write.what {
-            What::Put(item) => Effect::Store(item.clone()),
-            What::Update(key, changes) => Effect::Store(changed(key, known, changes)?),
-            What::Delete(_) => Effect::Delete,
-            What::Check(_) => Effect::Nothing,
+        let effect = match &write.change {
+            WriteChange::Put(item) => Effect::Store(item.clone()),
+            WriteChange::Update(key, changes) => Effect::Store(changed(key, known, changes)?),
+            WriteChange::Delete(_) => Effect::Delete,
+            WriteChange::Check(_) => Effect::Nothing,
         };
         if let Effect::Store(item) = &effect
             && let Some(error) = refuse_large(item)

@@ -8,7 +8,7 @@ use domain::Decimal;
 use super::evaluate::order;
 use super::pages::{has_key, is_projected, place_keys};
 use crate::ItemKey;
-use crate::db::{AttributeChange, If, ItemQuery, Keys, Op, Path, What, Write};
+use crate::db::{AttributeChange, If, ItemQuery, Keys, Op, Path, Write, WriteChange};
 use crate::item::{Attribute, Item};
 use crate::keys::{PK, SK};
 use crate::layout::{CONDITIONS_INDEX, Layout};
@@ -43,7 +43,8 @@ pub(super) fn check_transaction(writes: &[Write], layout: Layout) {
     refuse_duplicates(&writes.iter().map(Write::key).collect::<Vec<_>>());
     for write in writes {
         // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Update.html
-        let changes_nothing = matches!(&write.what, What::Update(_, changes) if changes.is_empty());
+        let changes_nothing =
+            matches!(&write.change, WriteChange::Update(_, changes) if changes.is_empty());
         assert!(!changes_nothing, "an update of a transaction changes something: {write:?}");
         check_write(write, layout);
     }
@@ -56,11 +57,11 @@ pub(super) fn check_write(write: &Write, layout: Layout) {
     let length = condition_length(&write.conditions);
     assert!(length <= MAX_EXPRESSION, "a condition of {length} bytes");
 
-    match &write.what {
-        What::Put(item) => check_item(item, layout),
-        What::Update(_, changes) => check_changes(changes, layout),
-        What::Delete(_) => {}
-        What::Check(key) => assert!(!write.conditions.is_empty(), "{key:?}: checks nothing"),
+    match &write.change {
+        WriteChange::Put(item) => check_item(item, layout),
+        WriteChange::Update(_, changes) => check_changes(changes, layout),
+        WriteChange::Delete(_) => {}
+        WriteChange::Check(key) => assert!(!write.conditions.is_empty(), "{key:?}: checks nothing"),
     }
 }
 

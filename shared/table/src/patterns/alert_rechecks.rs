@@ -71,7 +71,7 @@ impl<D: Db> Patterns<'_, D> {
 
     /// Stores the last device on which a rule was rechecked, if no data were touched since.
     pub async fn move_recheck(self, recheck: &Recheck, after: &DeviceId) -> StoreResult<bool> {
-        let place = update(&Key::AlertRecheck(recheck.what.clone()))
+        let place = update(&Key::AlertRecheck(recheck.target.clone()))
             .when(is_still(recheck))
             .with([set(AFTER, Attribute::text(after))]);
         self.is_written(place).await
@@ -79,7 +79,7 @@ impl<D: Db> Patterns<'_, D> {
 
     /// Removes a recheck, if no data were touched since it was read.
     pub async fn remove_recheck(self, recheck: &Recheck) -> StoreResult<bool> {
-        self.is_written(delete(&Key::AlertRecheck(recheck.what.clone())).when(is_still(recheck)))
+        self.is_written(delete(&Key::AlertRecheck(recheck.target.clone())).when(is_still(recheck)))
             .await
     }
 

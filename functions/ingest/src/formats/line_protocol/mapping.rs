@@ -15,7 +15,7 @@ use domain::{
 };
 
 use super::{LineValue, ProtocolLine, decimal};
-use crate::formats::units::Conversion;
+use crate::formats::units::UnitConversion;
 use crate::formats::{units, vocabulary};
 use home_assistant::{HomeAssistantEntity, string, tag};
 pub(crate) use metric_name::metric_name;
@@ -209,7 +209,7 @@ fn add_units(metrics: &mut Vec<MappedMetric<'_>>, measurement: &str) {
         }
 
         let name = metric.parse().expect("the vocabulary has names");
-        if matches!(conversion, Conversion::Same) {
+        if matches!(conversion, UnitConversion::Same) {
             metrics[n].name = name;
         } else if let Ok(value) = conversion.apply(value)
             && metrics.len() < MAX_FIELDS

@@ -188,7 +188,7 @@ async fn driver<'c>(
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Driver<'c>, Problem> {
-    if let Some(place) = list.place() {
+    if let Some(place) = list.position() {
         return driver_of(place, own).ok_or_else(cursor::foreign);
     }
 

@@ -36,8 +36,8 @@ impl NewestValues<'_> {
         reader: &NewestReader<'_, impl Store>,
     ) -> StoreResult<Vec<bool>> {
         let wanted = || self.metrics.iter().map(|(name, _)| name).collect();
-        let asked = devices.into_iter().map(|device| (device, wanted())).collect();
-        let latest = reader.newest_of(asked).await?;
+        let requests = devices.into_iter().map(|device| (device, wanted())).collect();
+        let latest = reader.newest_of(requests).await?;
         Ok(latest.iter().map(|latest| self.hold(latest.as_ref())).collect())
     }
 

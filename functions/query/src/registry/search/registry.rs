@@ -31,7 +31,7 @@ pub(super) async fn find<'a>(
             && newest.may_hold_for(device)
     };
     let is_behind =
-        |device: &&Device| list.place().is_none_or(|after| device.id().as_str() > after);
+        |device: &&Device| list.position().is_none_or(|after| device.id().as_str() > after);
 
     let mut estimated = 0;
     let mut candidates: Vec<&Device> = if newest.is_empty() {

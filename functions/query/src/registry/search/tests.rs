@@ -11,7 +11,7 @@ use domain::given::{at_millis, label};
 use domain::{AttributeValue, Decimal, DeviceId, DevicePatch, Edit, Label, Reading};
 use domain::{SearchCondition, Timestamp};
 use form_urlencoded::byte_serialize;
-use rollups::Following;
+use rollups::RollupDelay;
 use runtime::auth::Auth;
 use runtime::authentication::Authenticator;
 use runtime::telemetry::WideEvent;
@@ -199,7 +199,7 @@ impl Fleet {
         let devices = self.devices().await;
         let listing = Listing { found: devices.into_values().collect(), ..Listing::default() };
         let devices = in_memory.then_some(listing);
-        let snapshot = Arc::new(Snapshot::of(devices, Some(Listing::default()), now()));
+        let snapshot = Arc::new(RegistrySnapshot::of(devices, Some(Listing::default()), now()));
         let mut query: Vec<String> = asked
             .iter()
             .map(|it| {
@@ -234,7 +234,7 @@ impl Fleet {
                 session,
                 log: &mut log,
             };
-            let known_state = &RollupStateCache::new(Following::default());
+            let known_state = &RollupStateCache::new(RollupDelay::default());
             let reader = NewestReader { session, known_state };
             let page = find(&search, &snapshot, &reader, &list, &mut call).await?;
             assert!(page.devices.len() <= limit);

@@ -198,8 +198,8 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
     fn apart(&self) -> Apart {
         let rows = self.plan.grid.rows();
         let rest = EnergyRest::of(self.sum, rows);
-        let left = || Left { rest_kwh: rest.left(&(0..rows.len())), rest: rest.rows() };
-        Apart { counted_kwh: rest.counted(0..rows.len()), left: rest.is_meant().then(left) }
+        let left = || Left { rest_kwh: rest.rest_of(&(0..rows.len())), rest: rest.rows() };
+        Apart { counted_kwh: rest.counted(0..rows.len()), left: rest.has_meters().then(left) }
     }
 
     /// The devices of the sum whose role only a person can decide, because the name of their value does not tell it.
@@ -245,25 +245,25 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
         &'r self,
         counting: &'r [&'s EnergyDevice<'a>],
     ) -> impl Iterator<Item = EnergyRow<'s>> + 'r {
-        let places = self.plan.grid.rows().iter().enumerate();
-        places.flat_map(move |(place, range)| self.rows_at(place, *range, counting))
+        let rows = self.plan.grid.rows().iter().enumerate();
+        rows.flat_map(move |(row, range)| self.rows_at(row, *range, counting))
     }
 
     /// The rows of one time: the sum, or one row for each device.
     fn rows_at(
         &self,
-        place: usize,
+        row: usize,
         range: TimeRange,
         counting: &[&'s EnergyDevice<'a>],
     ) -> Vec<EnergyRow<'s>> {
         if !self.is_apart() {
-            let energy = sum(counting, place..place + 1);
+            let energy = sum(counting, row..row + 1);
             return vec![self.row(range, None, &energy)];
         }
-        let row = |device: &'s EnergyDevice<'a>| {
-            self.row(range, Some(device.values.device.id()), &device.row(place))
+        let row_of = |device: &'s EnergyDevice<'a>| {
+            self.row(range, Some(device.values.device.id()), &device.row(row))
         };
-        self.sum.devices.iter().map(row).collect()
+        self.sum.devices.iter().map(row_of).collect()
     }
 
     fn row(

@@ -259,7 +259,7 @@ impl<'a> SeriesAnswer<'a> {
     ) {
         for device in values {
             let id = device.device.id();
-            if group.of == GroupOf::NoRoom && rooms.has_own_rows(device) {
+            if group.of == GroupOf::NoRoom && rooms.has_rows(group, device) {
                 self.without_room.remove(id);
             } else if rooms.has_readings_elsewhere(device) {
                 self.without_room.insert(id);
@@ -290,8 +290,8 @@ impl<'a> SeriesAnswer<'a> {
     }
 
     /// The answer, and whether it lacks readings or devices that may soon be there.
-    pub(crate) fn respond(self, asked: &QuestionDevices) -> Result<(Response, bool), Problem> {
-        let span = asked.span(self.plan, self.reach);
+    pub(crate) fn respond(self, found: &QuestionDevices) -> Result<(Response, bool), Problem> {
+        let span = found.span(self.plan, self.reach);
         let is_lacking = span.is_lacking();
 
         let combined = self.groups.first().filter(|group| group.of == GroupOf::All);

@@ -7,7 +7,7 @@ use api::Problem;
 use domain::{Device, DeviceId, Meter, MetricName, RoomId, TimeRange};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::Snapshot;
+use runtime::registry::RegistrySnapshot;
 use series::{Horizon, MAX_DEVICES, SeriesError, too_many};
 use table::MAX_CACHED_ENTRIES;
 
@@ -136,7 +136,7 @@ impl QuestionDevices {
     }
 
     /// The snapshot of the registry.
-    const fn snapshot(&self) -> &Arc<Snapshot> {
+    const fn snapshot(&self) -> &Arc<RegistrySnapshot> {
         &self.of_rooms.found.snapshot
     }
 
@@ -228,7 +228,7 @@ impl QuestionDevices {
 }
 
 /// All devices of a snapshot. Fails if there are too many.
-fn all(snapshot: &Snapshot) -> Result<Vec<&Device>, SeriesError> {
+fn all(snapshot: &RegistrySnapshot) -> Result<Vec<&Device>, SeriesError> {
     match snapshot.all_devices() {
         None => Err(too_many(format_args!("more than {MAX_CACHED_ENTRIES}"))),
         Some(devices) if devices.len() > MAX_DEVICES => {

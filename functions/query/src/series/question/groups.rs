@@ -6,7 +6,7 @@ use api::Problem;
 use domain::{Device, DeviceId, MAX_ROLLUP_ROOMS, MetricName, MetricRule, RoomId, meters_above};
 use series::{
     BehindMeters, DEVICE_CONCURRENCY, DeviceQuestion, DeviceValues, LeftOut, MovedMeter,
-    PlannedRead, Presence, SeriesError, Store, device_values,
+    PlannedRead, Presence, SeriesError, Store, device_values, presences,
 };
 use table::{Session, at_once};
 
@@ -61,14 +61,16 @@ pub(crate) struct GroupMeters<'a> {
 }
 
 impl DeviceGroup<'_> {
-    /// The columns of the group's rows, which have the values of some devices.
+    /// The columns of the group's rows, which have the values of the devices that were present.
     pub(crate) fn columns(
         &self,
         request: &SeriesRequest,
         names: &[MetricName],
-        devices: &[&Device],
+        values: &[DeviceValues<'_>],
     ) -> Result<MetricColumns, Problem> {
-        let columns = MetricColumns::choose(request, names, devices, self.of.is_combined());
+        let present = values.iter().filter(|device| self.was_present(device));
+        let present: Vec<&Device> = present.map(|device| device.device).collect();
+        let columns = MetricColumns::choose(request, names, &present, self.of.is_combined());
         columns.map_err(|mut problem| {
             let room = match self.of {
                 GroupOf::Room(room) => room.as_str(),
@@ -120,7 +122,8 @@ impl DeviceGroup<'_> {
     }
 
     /// Finds the devices that the `sums` of metrics leave out, because a meter with the same metric measures the same
-    /// energy. Also finds the meters that were in the rooms for only a part of the range.
+    /// energy. Also finds the meters that were in the rooms for only a part of the range. Devices with rows of their
+    /// own have no sum.
     pub(crate) async fn behind_meters<'a, S: Store>(
         &self,
         values: &[DeviceValues<'a>],
@@ -129,43 +132,84 @@ impl DeviceGroup<'_> {
         plan: &RowPlan,
         session: Session<'_, S>,
     ) -> Result<GroupMeters<'a>, SeriesError> {
-        let mut presences: BTreeMap<&DeviceId, Presence> = BTreeMap::new();
+        if !self.of.is_combined() {
+            return Ok(GroupMeters::default());
+        }
+
+        let sums: Vec<MetricSum<'_, 'a>> = sums.map(|name| self.sum_of(name, values)).collect();
+        let meters: BTreeMap<&DeviceId, &DeviceValues<'a>> =
+            sums.iter().flat_map(|sum| sum.meters(behind)).collect();
+        let meters: Vec<&DeviceValues<'a>> = meters.into_values().collect();
+        let devices: Vec<&Device> = values.iter().map(|values| values.device).collect();
+        let question = |device| self.question(device, plan);
+        let presences = presences(session, &meters, question, &devices, behind).await?;
+
         let mut left_out: BTreeMap<&DeviceId, Vec<Option<LeftOut<'a>>>> = BTreeMap::new();
         let mut moved = BTreeMap::new();
-
-        for name in sums {
-            let measures = |device: &&DeviceValues<'a>| {
-                device.metrics.contains_key(name) && device.device.not_of_room(name).is_none()
-            };
-            let having: BTreeMap<&'a DeviceId, &DeviceValues<'a>> =
-                values.iter().filter(measures).map(|device| (device.device.id(), device)).collect();
-            let present = having.iter().filter(|(_, device)| self.was_present(device));
-            let present: Vec<&'a DeviceId> = present.map(|(id, _)| *id).collect();
-
-            let mut of_meters = BTreeMap::new();
-            for meter in present.iter().flat_map(|id| meters_above(id, behind)) {
-                let Some(device) = having.get(meter) else { continue };
-                if !presences.contains_key(meter) {
-                    let question = self.question(device.device, plan);
-                    let devices = values.iter().map(|values| values.device);
-                    let found = Presence::of(session, &question, device, devices, behind);
-                    presences.insert(meter, found.await?);
-                }
-                of_meters.insert(meter, presences[meter].clone());
-            }
-
-            let mut found = BehindMeters::of(present.iter().copied(), behind, &of_meters);
-            for id in present {
-                let own = having[id].device.metrics().get_key_value(name);
-                let of_name = own.map(|(name, _)| name).into_iter().collect();
-                let entry = found.left_out.remove(id).map(|entry| entry.of_metrics(of_name));
-                left_out.entry(id).or_default().push(entry);
+        for sum in sums {
+            let mut found = sum.behind_meters(behind, &presences);
+            for id in sum.present {
+                left_out.entry(id).or_default().push(found.left_out.remove(id));
             }
             moved.append(&mut found.moved);
         }
 
         let left_out = left_out.into_values().flat_map(LeftOut::joined).collect();
         Ok(GroupMeters { left_out, moved: moved.into_values().collect() })
+    }
+
+    /// The devices of the sum of a metric.
+    fn sum_of<'v, 'a>(
+        &self,
+        name: &'v MetricName,
+        values: &'v [DeviceValues<'a>],
+    ) -> MetricSum<'v, 'a> {
+        let measures = |device: &&DeviceValues<'a>| {
+            device.metrics.contains_key(name) && device.device.not_of_room(name).is_none()
+        };
+        let measuring: BTreeMap<&'a DeviceId, &DeviceValues<'a>> =
+            values.iter().filter(measures).map(|device| (device.device.id(), device)).collect();
+        let present = measuring.iter().filter(|(_, device)| self.was_present(device));
+        let present = present.map(|(id, _)| *id).collect();
+        MetricSum { name, measuring, present }
+    }
+}
+
+/// The devices of the sum of a metric.
+struct MetricSum<'v, 'a> {
+    name: &'v MetricName,
+    /// The devices that measure the metric.
+    measuring: BTreeMap<&'a DeviceId, &'v DeviceValues<'a>>,
+    /// The measuring devices that were in the rooms.
+    present: Vec<&'a DeviceId>,
+}
+
+impl<'v, 'a> MetricSum<'v, 'a> {
+    /// The measuring meters that any present device is behind.
+    fn meters(
+        &self,
+        behind: impl Fn(&DeviceId) -> Option<&'a DeviceId> + Copy,
+    ) -> impl Iterator<Item = (&'a DeviceId, &'v DeviceValues<'a>)> {
+        let above = self.present.iter().flat_map(move |id| meters_above(id, behind));
+        above.filter_map(|meter| Some((meter, *self.measuring.get(meter)?)))
+    }
+
+    /// The devices that the sum leaves out, each with the metric, and the meters that moved.
+    fn behind_meters(
+        &self,
+        behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,
+        presences: &BTreeMap<&'a DeviceId, Presence>,
+    ) -> BehindMeters<'a> {
+        // A meter that does not measure the metric leaves no device out.
+        let measuring = presences.iter().filter(|(id, _)| self.measuring.contains_key(*id));
+        let measuring = measuring.map(|(id, presence)| (*id, presence.clone())).collect();
+        let mut found = BehindMeters::of(self.present.iter().copied(), behind, &measuring);
+        for (id, left_out) in &mut found.left_out {
+            let metrics = self.measuring[id].device.metrics();
+            let name = metrics.get_key_value(self.name).map(|(name, _)| name);
+            *left_out = left_out.clone().of_metrics(name.into_iter().collect());
+        }
+        found
     }
 }
 
@@ -181,20 +225,26 @@ pub(crate) async fn read_rows<'a, 'n, S: Store>(
     at_once(DEVICE_CONCURRENCY, reads).await
 }
 
-/// The rooms that have rows in an answer by rooms. Tells which readings are in no row.
-pub(crate) struct RoomsOfRows<'a>(pub(crate) BTreeSet<&'a RoomId>);
+/// The rooms that have rows in an answer about all devices by rooms. Tells which readings are in no row.
+pub(crate) struct RoomsOfRows<'a>(BTreeSet<&'a RoomId>);
 
-impl RoomsOfRows<'_> {
+impl<'a> RoomsOfRows<'a> {
+    /// The rooms of an answer about all devices by rooms; `None` for another answer.
+    pub(crate) fn of_all(groups: &[DeviceGroup<'a>]) -> Option<Self> {
+        let is_of_all = groups.iter().any(|group| group.of == GroupOf::NoRoom);
+        is_of_all.then(|| Self(groups.iter().filter_map(|group| group.of.room()).collect()))
+    }
+
     fn has(&self, room: Option<&RoomId>) -> bool {
         room.is_some_and(|room| self.0.contains(room))
     }
 
-    /// Whether a device that is in no room gets rows of its own. It does if it sent something without a room, or if it
+    /// Whether a device has rows in a group. A device in no room has some if it sent something without a room, or if it
     /// sent nothing in a room of the answer.
-    pub(crate) fn has_own_rows(&self, values: &DeviceValues<'_>) -> bool {
+    pub(crate) fn has_rows(&self, group: &DeviceGroup<'_>, values: &DeviceValues<'_>) -> bool {
         let pieces = || values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
         let is_of_rows = pieces().flatten().any(|room| self.has(room.as_ref()));
-        !is_of_rows || pieces().any(|rooms| rooms.contains(&None))
+        group.of != GroupOf::NoRoom || !is_of_rows || pieces().any(|rooms| rooms.contains(&None))
     }
 
     /// Whether a device sent something without a room, or in a room that is not in the answer.

@@ -13,19 +13,31 @@ use table::memory_db::MemoryDb;
 
 /// Questions whose log nobody reads.
 impl CachedRegistry<TestClock> {
-    async fn ask(&self, session: Session<'_, impl ReadRegistry>) -> StoreResult<Arc<Snapshot>> {
+    async fn ask(
+        &self,
+        session: Session<'_, impl ReadRegistry>,
+    ) -> StoreResult<Arc<RegistrySnapshot>> {
         self.snapshot(session, &mut WideEvent::begin("test")).await
     }
 
-    async fn list(&self, session: Session<'_, impl ReadRegistry>) -> StoreResult<Arc<Snapshot>> {
+    async fn list(
+        &self,
+        session: Session<'_, impl ReadRegistry>,
+    ) -> StoreResult<Arc<RegistrySnapshot>> {
         self.snapshot_for_list(session, &mut WideEvent::begin("test")).await
     }
 
-    async fn now(&self, session: Session<'_, impl ReadRegistry>) -> StoreResult<Arc<Snapshot>> {
+    async fn now(
+        &self,
+        session: Session<'_, impl ReadRegistry>,
+    ) -> StoreResult<Arc<RegistrySnapshot>> {
         self.refresh(session, &mut WideEvent::begin("test")).await
     }
 
-    async fn missing(&self, session: Session<'_, impl ReadRegistry>) -> StoreResult<Arc<Snapshot>> {
+    async fn missing(
+        &self,
+        session: Session<'_, impl ReadRegistry>,
+    ) -> StoreResult<Arc<RegistrySnapshot>> {
         self.refresh_for_missing(session, &mut WideEvent::begin("test")).await
     }
 }
@@ -175,7 +187,7 @@ fn a_deletion_waits_longer_than_any_instance_may_not_know() {
     let minutes = |age: u64, devices: Option<Listing<Device>>| {
         let clock = TestClock::at(at_millis(0));
         let cache = CachedRegistry::new(Duration::from_secs(60 * age), clock);
-        let snapshot = Snapshot::of(devices, None, Timestamp::MIN);
+        let snapshot = RegistrySnapshot::of(devices, None, Timestamp::MIN);
         cache.deletion_quiet(&snapshot).num_minutes()
     };
     assert_eq!(minutes(1, Some(Listing::default())), domain::DELETION_QUIET.num_minutes());
@@ -450,7 +462,7 @@ async fn a_change_copies_no_device_and_room_but_its_own() {
     let deletion = Deletion::begin(Timestamp::MIN, 0);
     cache.keep_deleted(DeletedDevice { id: device(77).id().clone(), deletion });
     let after = cache.current().expect("read");
-    let copied = |a: &Snapshot, b: &Snapshot| {
+    let copied = |a: &RegistrySnapshot, b: &RegistrySnapshot| {
         let is_same = |it: &&Device| b.devices.get(it.id()).is_some_and(|b| std::ptr::eq(*it, b));
         let is_same_room = |it: &&Room| b.rooms.get(&it.id).is_some_and(|b| std::ptr::eq(*it, b));
         let devices = a.devices.len() - a.devices.values().filter(is_same).count();

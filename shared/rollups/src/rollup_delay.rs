@@ -23,20 +23,20 @@ pub fn is_late(at: Timestamp, now: Timestamp) -> bool {
 
 /// The delay with which rollups follow changes that are gathered for some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Following {
+pub struct RollupDelay {
     window: TimeDelta,
     /// The time that the rollup function has for folding gathered changes.
     slack: TimeDelta,
 }
 
-impl Default for Following {
+impl Default for RollupDelay {
     /// The delay of a deployed system with default parameters.
     fn default() -> Self {
         Self::gathering_for(Duration::from_secs(60))
     }
 }
 
-impl Following {
+impl RollupDelay {
     /// The delay if changes are gathered for `window`, at most a day.
     pub fn gathering_for(window: Duration) -> Self {
         let window = TimeDelta::from_std(window).unwrap_or(TimeDelta::MAX).min(TimeDelta::days(1));
@@ -120,8 +120,8 @@ mod tests {
         given::range(at_second(from), at_second(to))
     }
 
-    fn following(seconds: u64) -> Following {
-        Following::gathering_for(Duration::from_secs(seconds))
+    fn rollup_delay(seconds: u64) -> RollupDelay {
+        RollupDelay::gathering_for(Duration::from_secs(seconds))
     }
 
     fn late(from: i64, to: i64, until: i64) -> LateChanges {
@@ -151,7 +151,7 @@ mod tests {
         let late = late(-100, 0, 10);
         for (window, last) in [(0, 14), (1, 15), (60, 99), (300, 459)] {
             let since = |second| {
-                following(window).lacking_since(&late, range(-200, -50), all, at_second(second))
+                rollup_delay(window).lacking_since(&late, range(-200, -50), all, at_second(second))
             };
             let named_for = last + 1 - 10;
             assert_eq!(since(0), Some(at_second(-named_for)), "{window}");
@@ -159,7 +159,7 @@ mod tests {
             assert_eq!(since(last + 1), None, "{window}");
             // A change that is written last of all is noted as late before the mark ends.
             let has_backlog =
-                |second| following(window).has_backlog(at_second(10), at_second(second));
+                |second| rollup_delay(window).has_backlog(at_second(10), at_second(second));
             assert!(has_backlog(last) && !has_backlog(10 + i64::try_from(window).expect("small")));
         }
     }
@@ -169,7 +169,7 @@ mod tests {
         let late = late(-100, 0, 10);
         let since = |span, id: &str| {
             let groups = DeviceGroups::of(&device(id));
-            following(60).lacking_since(&late, span, groups, at_second(90))
+            rollup_delay(60).lacking_since(&late, span, groups, at_second(90))
         };
         assert_eq!(since(range(-200, -100), "a"), None, "before");
         assert_eq!(since(range(-200, -99), "a"), Some(at_second(0)));
@@ -184,21 +184,24 @@ mod tests {
         let mut late = late(-100, 0, hours + 10);
         late.backlog = Some(Backlog { since: at_second(hours), at: at_second(hours + 100) });
         let since =
-            |second| following(60).lacking_since(&late, range(-200, 0), all, at_second(second));
+            |second| rollup_delay(60).lacking_since(&late, range(-200, 0), all, at_second(second));
         assert_eq!(since(5), None);
         assert_eq!(since(hours), Some(at_second(hours - 90)));
     }
 
     #[test]
     fn what_is_folded_is_told_by_marks_and_notes() {
-        let following = following(60);
+        let rollup_delay = rollup_delay(60);
         let mut known = late(-100, 0, 10);
-        assert_eq!(following.folded_until(&LateChanges::default(), at_second(50)), at_second(50));
-        assert_eq!(following.folded_until(&known, at_second(50)), at_second(-40));
-        assert_eq!(following.folded_until(&known, at_second(100)), at_second(100));
+        assert_eq!(
+            rollup_delay.folded_until(&LateChanges::default(), at_second(50)),
+            at_second(50)
+        );
+        assert_eq!(rollup_delay.folded_until(&known, at_second(50)), at_second(-40));
+        assert_eq!(rollup_delay.folded_until(&known, at_second(100)), at_second(100));
         known.backlog = Some(Backlog { since: at_second(3), at: at_second(95) });
-        assert_eq!(following.folded_until(&known, at_second(99)), at_second(3));
-        assert_eq!(following.folded_until(&known, at_second(184)), at_second(3));
-        assert_eq!(following.folded_until(&known, at_second(185)), at_second(185));
+        assert_eq!(rollup_delay.folded_until(&known, at_second(99)), at_second(3));
+        assert_eq!(rollup_delay.folded_until(&known, at_second(184)), at_second(3));
+        assert_eq!(rollup_delay.folded_until(&known, at_second(185)), at_second(185));
     }
 }

@@ -1,0 +1,202 @@
+//! Reads the readings of a device, and folds them into pieces of rows. Reads no daily rollup.
+
+use chrono::TimeDelta;
+use domain::{Device, MetricName, Order, QuarterHour, Reading, Rollup, TimeRange, Timestamp};
+use table::{RangeQuery, ReadingKey, Session, StoredRollup};
+
+use super::out_of_reach::readings_expired;
+use super::{DeviceQuestion, Gathering, Level, RollupPiece};
+use crate::error::SeriesError;
+use crate::ports::Store;
+
+/// The largest number of readings of one device that one request reads.
+const MAX_READINGS: usize = 300_000;
+/// The number of readings of one page.
+const PAGE: usize = 10_000;
+
+impl Gathering<'_> {
+    /// Folds the readings of a range page by page. Memory holds one page, and the [unit](Self::unit_of) that it cuts.
+    pub(super) async fn fold_readings(
+        &mut self,
+        session: Session<'_, impl Store>,
+        range: TimeRange,
+    ) -> Result<(), SeriesError> {
+        let mut pages = Pages::of(self.question, range);
+        let mut next = pages.next(session).await?;
+        if self.question.coarsest == Level::Readings {
+            let first = next.iter().flatten().next();
+            self.check_readings(session, range, first).await?;
+        }
+
+        let mut unfolded: Vec<Reading> = Vec::new();
+        while let Some(page) = next {
+            unfolded.extend(page);
+            let end =
+                if pages.has_more { self.last_unit(range, &unfolded) } else { unfolded.len() };
+            self.fold(range, &unfolded[..end]);
+            unfolded.drain(..end);
+            next = pages.next(session).await?;
+        }
+        Ok(())
+    }
+
+    /// The index of the first reading of the last unit. The next page may have further readings of this unit.
+    fn last_unit(&self, range: TimeRange, readings: &[Reading]) -> usize {
+        let Some(last) = readings.last() else { return 0 };
+        let unit = self.unit_of(last, self.row_part(range, last));
+        readings.partition_point(|reading| reading.at < unit)
+    }
+
+    /// The part of a range that lies in the row of a reading.
+    fn row_part(&self, range: TimeRange, reading: &Reading) -> TimeRange {
+        let row = self.question.grid.rows()[self.question.grid.row_index(reading.at)];
+        row.intersection(range).expect("the reading is in both")
+    }
+
+    /// Refuses a range whose first readings have expired.
+    async fn check_readings(
+        &self,
+        session: Session<'_, impl Store>,
+        range: TimeRange,
+        first: Option<&Reading>,
+    ) -> Result<(), SeriesError> {
+        let first = first.map_or(range.to(), |reading| reading.at);
+        let end = range.from().saturating_add(TimeDelta::days(1)).min(first);
+        let Ok(without_readings) = TimeRange::new(range.from(), end) else { return Ok(()) };
+        let device = self.question.device.id();
+        let quarters = session.quarters(device, without_readings, false).await?;
+        let expired = |quarter: &&StoredRollup| {
+            !quarter.rollup.is_empty() && !quarter.has_readings(self.question.now)
+        };
+        match quarters.iter().find(expired) {
+            Some(quarter) => {
+                Err(SeriesError::OutOfReach(readings_expired(quarter, self.question.now)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Folds readings of a range into pieces: one for each row and, if rooms are requested, one for each run of
+    /// readings in the same room. Several calls make the same pieces as one call, if each begins with a new
+    /// [unit](Self::unit_of).
+    pub(super) fn fold(&mut self, range: TimeRange, readings: &[Reading]) {
+        let DeviceQuestion { grid, is_by_room, .. } = *self.question;
+        let is_here = |reading: &Reading| self.question.is_about(reading.room.as_ref());
+        let is_one_run = |a: &Reading, b: &Reading| {
+            let is_of_one_room = !is_by_room || a.room == b.room;
+            let is_of_one_row = grid.row_index(a.at) == grid.row_index(b.at);
+            is_of_one_row && is_here(a) == is_here(b) && is_of_one_room
+        };
+        let runs: Vec<&[Reading]> = readings.chunk_by(is_one_run).collect();
+        for run in runs {
+            self.fold_run(self.row_part(range, &run[0]), run);
+        }
+    }
+
+    /// Folds a run of readings within `part`, a part of a row. A run ends at the first reading of the next run; the
+    /// last run ends with `part`.
+    fn fold_run(&mut self, part: TimeRange, run: &[Reading]) {
+        let is_of_one = |a: &Reading, b: &Reading| self.unit_of(a, part) == self.unit_of(b, part);
+        let wants = |name: &MetricName| self.question.wants(name);
+        let fold = |unit: &[Reading]| Rollup::fold_some(unit, &self.rules, wants);
+        let folded: Vec<Rollup> = run.chunk_by(is_of_one).map(fold).collect();
+
+        self.begin_piece(part, &run[0]);
+        let piece = self.gathered.pieces.last_mut().expect("there is one");
+        folded.iter().for_each(|unit| piece.rollup.append(unit, &self.rules));
+        piece.last = run[run.len() - 1].at;
+        self.gathered.of_readings.extend(folded);
+    }
+
+    /// Begins a piece with the first reading of a run, and ends the last piece there if it is in the same `part`. Does
+    /// nothing if the last piece goes on: a page of readings may end within a run.
+    fn begin_piece(&mut self, part: TimeRange, reading: &Reading) {
+        let Reading { at: first, room, .. } = reading;
+        let is_in_other_room = !self.question.is_about(room.as_ref());
+        let goes_on = |piece: &RollupPiece| {
+            let is_of_one_room = !self.question.is_by_room || piece.rollup.rooms.contains(room);
+            piece.is_in_other_room == is_in_other_room && is_of_one_room
+        };
+
+        // No piece of a stored rollup begins in `part`: readings are read for time without such a piece.
+        let before = self.gathered.pieces.last_mut();
+        let mut before = before.filter(|piece| part.contains(piece.range.from()));
+        if before.as_ref().is_some_and(|piece| goes_on(piece)) {
+            return;
+        }
+
+        let begin = if before.is_some() { *first } else { part.from() };
+        if let Some(before) = &mut before {
+            let ended = TimeRange::new(before.range.from(), begin);
+            before.range = ended.expect("it has a reading");
+        }
+        let range = TimeRange::new(begin, part.to()).expect("it has a reading");
+        let piece = RollupPiece::new(range, Level::Readings, Rollup::default(), is_in_other_room);
+        self.gathered.pieces.push(RollupPiece { first: *first, ..piece });
+    }
+
+    /// The start of the unit in which a reading is folded: its day if the day's rollup is outdated, else its quarter of
+    /// an hour. If rows are shorter than a quarter, the unit is the row.
+    fn unit_of(&self, reading: &Reading, row: TimeRange) -> Timestamp {
+        if self.question.coarsest == Level::Readings {
+            return row.from();
+        }
+        let day = self.outdated_days.iter().find(|day| day.contains(reading.at));
+        day.map_or_else(|| QuarterHour::of(reading.at).start(), |day| day.from())
+    }
+}
+
+/// All readings of a device in a range.
+pub async fn readings(
+    session: Session<'_, impl Store>,
+    question: &DeviceQuestion<'_>,
+    range: TimeRange,
+) -> Result<Vec<Reading>, SeriesError> {
+    let mut pages = Pages::of(question, range);
+    let mut readings: Vec<Reading> = Vec::new();
+    while let Some(page) = pages.next(session).await? {
+        readings.extend(page);
+    }
+    Ok(readings)
+}
+
+/// The pages of a device's readings, oldest first.
+struct Pages<'a> {
+    device: &'a Device,
+    query: RangeQuery,
+    has_more: bool,
+    /// The number of readings that were read so far.
+    read: usize,
+}
+
+impl<'a> Pages<'a> {
+    const fn of(question: &DeviceQuestion<'a>, range: TimeRange) -> Self {
+        let (order, limit, consistent) = (Order::Ascending, PAGE, false);
+        let query = RangeQuery { range, order, after: None, limit, consistent };
+        Self { device: question.device, query, has_more: true, read: 0 }
+    }
+
+    /// The next page; `None` after the last one.
+    async fn next(
+        &mut self,
+        session: Session<'_, impl Store>,
+    ) -> Result<Option<Vec<Reading>>, SeriesError> {
+        if !self.has_more {
+            return Ok(None);
+        }
+
+        let page = session.device_readings(self.device.id(), &self.query).await?;
+        self.has_more = page.has_more;
+        self.read += page.items.len();
+        if self.read > MAX_READINGS {
+            return Err(SeriesError::OutOfReach(format!(
+                "This takes more than {MAX_READINGS} readings of {} that are not rolled up. Narrow \
+                 from and to.",
+                self.device.id()
+            )));
+        }
+
+        self.query.after = page.items.last().map(ReadingKey::of).or(self.query.after.take());
+        Ok(Some(page.items))
+    }
+}
