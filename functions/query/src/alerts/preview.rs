@@ -60,13 +60,7 @@ pub(crate) async fn preview(
         return Err(Problem::field("rule", why));
     }
 
-    let mut subjects = subjects_of(&rule, devices.iter());
-    if let Some(requested) = requested {
-        if !subjects.contains(&requested) {
-            return Err(Problem::field("subject", format!("the rule is not about {requested}")));
-        }
-        subjects = vec![requested];
-    }
+    let subjects = chosen(subjects_of(&rule, devices.iter()), requested)?;
 
     let horizon = handlers.known_state.horizon(call.session).await?;
     let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
@@ -102,6 +96,18 @@ pub(crate) async fn preview(
     }
 
     Ok(Response::json(200, &answer))
+}
+
+/// The subjects of a rule, or the one of them that is asked for.
+fn chosen(
+    subjects: Vec<AlertSubject>,
+    asked: Option<AlertSubject>,
+) -> Result<Vec<AlertSubject>, Problem> {
+    match asked {
+        None => Ok(subjects),
+        Some(asked) if subjects.contains(&asked) => Ok(vec![asked]),
+        Some(asked) => Err(Problem::field("subject", format!("the rule is not about {asked}"))),
+    }
 }
 
 impl PreviewBody {
