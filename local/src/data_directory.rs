@@ -27,16 +27,19 @@ impl DataDirectory {
         if let Some(store) = engine::running(directory) {
             return Self::of_running(store).await.map(Some);
         }
+
         let file = engine::database_file(directory);
         if !file.try_exists().with_context(|| file.display().to_string())? {
             return Ok(None);
         }
+
         let options = Options {
             data: Data::Dir(directory.to_owned()),
             listens: false,
             registry_max_age: Duration::ZERO,
             ..Options::default()
         };
+
         match Box::pin(System::start(options)).await {
             Ok(system) => Ok(Some(Self::Opened(Box::new(system)))),
             // Another process was quicker.

@@ -36,10 +36,11 @@ const OTHER_LANGUAGES: [(&str, &str); 4] = [
 ];
 
 /// Programs in blocks of a shell that are not of this project, and what holds their lines.
-const OTHER_PROGRAMS: [(&str, &str); 9] = [
+const OTHER_PROGRAMS: [(&str, &str); 10] = [
     ("roomtide cargo", "read by cli/src/tests.rs; other words of cargo are CONTRIBUTING's own"),
     ("aws sam", "need an account; tests/deploy runs the same calls on an emulator"),
     ("rustup tools/release tar", "tests/deploy/run makes a release and unpacks it"),
+    ("tools/demo", "tests/web/demo.mjs records one and walks through it"),
     ("docker skopeo", "tests/release/image.py runs the image"),
     ("systemctl loginctl", "need a user's systemd"),
     ("influx_inspect influxd", "InfluxDB's own export; tests/history/check.py imports such files"),

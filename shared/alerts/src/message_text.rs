@@ -45,9 +45,13 @@ impl Message {
                 Some(ended) => format!("over since {}: {what} from {since}", names.clock(ended)),
                 None => format!("over: {what} from {since}"),
             },
-            News::TakenBack => format!(
-                "taken back: {what} since {since} was wrong, by readings that came late or were changed"
-            ),
+            News::TakenBack => {
+                let cause = match rule.scope {
+                    Scope::RoomMean(_) => "by readings that came late or were changed, or a device that moved",
+                    _ => "by readings that came late or were changed",
+                };
+                format!("taken back: {what} since {since} was wrong, {cause}")
+            }
             News::Edited => format!("over, because the rule was changed: {what} since {since}"),
             News::Test => return "this is a test; alerts reach you here".to_owned(),
         };

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use alerts::{Observation, ReadingsBefore, Rule, Start};
+use alerts::{MAX_BACK_FIRING, Observation, ReadingsBefore, Rule, Start};
 use chrono::TimeDelta;
 use domain::{
     Aggregate, Device, DeviceId, MetricName, MetricRule, QuarterHour, RoomId, TimeRange, Timestamp,
@@ -18,7 +18,6 @@ use crate::Result;
 use crate::devices::ListedDevices;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
-use crate::preview::MAX_PREVIEW;
 
 /// The time without a new mean after which a room counts as silent.
 pub(crate) const ROOM_SILENCE: TimeDelta = TimeDelta::hours(1);
@@ -137,7 +136,7 @@ impl<S: Store> JudgingSession<'_, S> {
             value.at <= start.from() && rule.is_decisive(value.value.as_ref())
         };
         if start.before() == ReadingsBefore::Decisive && !means.values.iter().any(is_decisive) {
-            return means_from(MAX_PREVIEW).await;
+            return means_from(MAX_BACK_FIRING).await;
         }
         Ok(means)
     }

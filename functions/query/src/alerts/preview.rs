@@ -101,12 +101,12 @@ pub(crate) async fn preview(
 /// The subjects of a rule, or the one of them that is asked for.
 fn chosen(
     subjects: Vec<AlertSubject>,
-    asked: Option<AlertSubject>,
+    requested: Option<AlertSubject>,
 ) -> Result<Vec<AlertSubject>, Problem> {
-    match asked {
+    match requested {
         None => Ok(subjects),
-        Some(asked) if subjects.contains(&asked) => Ok(vec![asked]),
-        Some(asked) => Err(Problem::field("subject", format!("the rule is not about {asked}"))),
+        Some(subject) if subjects.contains(&subject) => Ok(vec![subject]),
+        Some(subject) => Err(Problem::field("subject", format!("the rule is not about {subject}"))),
     }
 }
 

@@ -271,8 +271,8 @@ impl<'a> StatisticHours<'a> {
         Ok(())
     }
 
-    /// The value of an hour as it is stored: converted, and of amounts their sum so far. An error says why there is
-    /// none.
+    /// The value of an hour as it is stored: converted, and of amounts their sum so far. An error says why the
+    /// hour has no value.
     fn value_of(&mut self, value: Option<f64>, conversion: &Conversion) -> Result<String, String> {
         let value = value.filter(|value| value.is_finite()).ok_or("hours without a value")?;
         let value = conversion.of(value).ok_or("hours whose value is not converted exactly")?;
