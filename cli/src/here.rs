@@ -23,7 +23,7 @@ pub(crate) struct Here {
     /// Locked while the data are being opened.
     opening: Mutex<()>,
     opened: OnceLock<Opened>,
-    /// Files elsewhere that are useful only until the directory is removed.
+    /// Files elsewhere that are removed when the data are closed.
     kept_beside: Mutex<Vec<PathBuf>>,
 }
 

@@ -54,7 +54,7 @@ impl Bytes {
         }
     }
 
-    /// Renames the complete file to its path.
+    /// Completes the file, stores it on the disk and renames it to its path. Standard output is only flushed.
     pub(super) fn finish(self, path: &Path) -> anyhow::Result<()> {
         let file = match self {
             Self::Stdout(mut stdout) => return stdout.flush().context("standard output"),

@@ -19,7 +19,7 @@ use crate::round::SendingRound;
 use crate::sent::ChannelResult;
 use crate::storm::{Storms, may_storm, read_recent};
 use crate::task::ReadTasks;
-use crate::waiting::{Waiting, is_test, lasting_key, leave};
+use crate::waiting::{Waiting, hold_back, is_test, lasting_key};
 
 /// The number of states that are read at once.
 const STATES: usize = 50;
@@ -72,7 +72,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         sent.is_unread = failure.is_some();
         sent.error = failure;
 
-        leave(&mut waiting, |message| message.is_leased(now));
+        hold_back(&mut waiting, |message| message.is_leased(now));
         // A postponed message delays no later message: when its time comes, it is sent only if it is still true.
         waiting.retain(|message| message.is_free(now));
         Waiting { free: waiting, delivered, count }

@@ -111,7 +111,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> (Option<Arc<AlertRules>>, Option<StoreError>) {
         let reading = session.invocation.shortened_to(session.invocation.remaining() / 3);
         let judging = self.judging.session(session.within(&reading));
-        let read = if is_minute { judging.refresh().await } else { judging.rules().await };
+        let read = if is_minute { judging.rules_read_now().await } else { judging.rules().await };
         match read {
             Ok(rules) => (Some(rules), None),
             Err(error) => (judging.last_rules(MAX_RULES_AGE), Some(error)),

@@ -28,8 +28,8 @@ use crate::round::SendingRound;
 use crate::sent::ChannelResult;
 use crate::storm::Storms;
 use crate::waiting::{
-    self, Chosen, MAX_MESSAGES, Waiting, first_attempt, is_test, lasting_key, leave,
-    leave_following, most_at_once, put_in_order, put_off_stubborn, states_needed, take_ended,
+    self, Chosen, MAX_MESSAGES, Waiting, first_attempt, hold_back, hold_back_following, is_test,
+    lasting_key, most_at_once, put_in_order, put_off_stubborn, states_needed, take_ended,
     take_repeated,
 };
 
@@ -163,7 +163,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let repeated = take_repeated(&mut due);
         let again = self.choose_repeated(&repeated, &due, &ended, sent, round).await;
         let (mut chosen, storms) = if again.send.is_empty() {
-            leave_following(&mut due, &repeated);
+            hold_back_following(&mut due, &repeated);
             self.choose_new(channel, due, &ended, sent, round).await
         } else {
             sent.is_cut |= !due.is_empty();
@@ -190,7 +190,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         round: &SendingRound<'_, S>,
     ) -> (Chosen, Storms) {
         let storms = self.storms(channel, &due, sent, round).await;
-        leave(&mut due, |message| storms.holds(message));
+        hold_back(&mut due, |message| storms.holds(message));
         sent.due_since = due_since(&due);
         let most = most_at_once(&due);
         sent.is_cut |= due.len() > most;

@@ -90,7 +90,10 @@ pub(crate) fn take_repeated(messages: &mut Vec<WaitingMessage>) -> Vec<WaitingMe
 
 /// Removes messages that have to wait, and later messages of the same states, because older messages go first. A test
 /// message belongs to no state.
-pub(crate) fn leave(messages: &mut Vec<WaitingMessage>, waits: impl Fn(&WaitingMessage) -> bool) {
+pub(crate) fn hold_back(
+    messages: &mut Vec<WaitingMessage>,
+    waits: impl Fn(&WaitingMessage) -> bool,
+) {
     let mut left = BTreeSet::new();
     messages.retain(|message| {
         let alert = &message.logged.alert;
@@ -111,7 +114,7 @@ pub(crate) fn put_off_stubborn(due: &mut Vec<WaitingMessage>, now: Timestamp) ->
     };
     let stubborn: Vec<WaitingMessage> = due.iter().filter(is_stubborn).cloned().collect();
     let mut others = due.clone();
-    leave_following(&mut others, &stubborn);
+    hold_back_following(&mut others, &stubborn);
     let is_left = !stubborn.is_empty() && !others.is_empty();
     if is_left {
         *due = others;
@@ -127,7 +130,7 @@ pub(crate) fn most_at_once(due: &[WaitingMessage]) -> usize {
 }
 
 /// Leaves to the next round the messages of states that have messages in `left`.
-pub(crate) fn leave_following(messages: &mut Vec<WaitingMessage>, left: &[WaitingMessage]) {
+pub(crate) fn hold_back_following(messages: &mut Vec<WaitingMessage>, left: &[WaitingMessage]) {
     let left: BTreeSet<&AlertKey> = left.iter().map(|message| &message.logged.alert).collect();
     messages.retain(|message| is_test(message) || !left.contains(&message.logged.alert));
 }
@@ -175,7 +178,7 @@ pub(crate) fn due(
     };
 
     let mut due = messages;
-    leave(&mut due, |message| {
+    hold_back(&mut due, |message| {
         let is_in_quiet_hours = is_quiet && !message.logged.rule.ignores_quiet_hours;
         !is_test(message) && (is_blocked || is_in_quiet_hours || is_paused(message))
     });
@@ -300,8 +303,8 @@ fn has_waited(message: &WaitingMessage, now: Timestamp) -> bool {
     message.next > message.logged.at || now.since(message.logged.at) > NEWS
 }
 
-/// Whether a message that may have arrived was overtaken: newer messages of the subject were sent meanwhile, and the
-/// message is no longer true. Sent now, it would be the last message that the receiver gets, and wrong.
+/// Whether the newest due message of a subject was overtaken: it may have arrived, newer ones were sent since, and it is
+/// no longer true. Sent again, it would be the last message that the receiver gets, and wrong.
 fn is_overtaken(newest_due: &WaitingMessage, state: Option<&AlertState>) -> bool {
     let is_followed = match state {
         Some(AlertState::Episodes(state)) => state.number > newest_due.logged.message.number,

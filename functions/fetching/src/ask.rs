@@ -34,7 +34,7 @@ pub(crate) struct Answered {
     pub(crate) listed: Option<DirectoryListing>,
     /// The reply of ingest.
     pub(crate) delivered: Delivered,
-    /// The key and the digest of each portion that ingest has stored.
+    /// The key and the digest of each portion of the answer that ingest has stored. An equal portion is not sent again.
     pub(crate) stored: Vec<(String, String)>,
     pub(crate) limited: Option<(Timestamp, String)>,
     pub(crate) failing: Option<(String, FailurePause)>,

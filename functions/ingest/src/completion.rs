@@ -55,7 +55,7 @@ fn carry_named_rooms(readings: &mut [&mut Reading], found: &FoundDevices) {
 /// `introduced` are the devices that the sender introduces.
 ///
 /// If memory has only the room of a device, no fact is attached: the registry may have all facts already.
-pub(crate) fn attach_about(
+pub(crate) fn keep_only_news(
     request: &mut StoreRequest<'_>,
     found: &FoundDevices,
     introduced: &BTreeSet<DeviceId>,
@@ -129,8 +129,8 @@ impl<'a> SaidSoFar<'a> {
         let known = match self.devices.get(id).or_else(|| self.found.device(id)) {
             Some(known) => known,
             None if self.found.is_registered(id) => return None,
-            // A new device with the metrics and the room of its first reading. All facts in `about` are new to the
-            // device. Each room counts as registered here, because `introduces_room` decides about rooms.
+            // A new device with the metrics and the room of its first reading. It has none of the facts in `about`, so all
+            // are news. Each room counts as registered here, because `introduces_room` decides about rooms.
             None => {
                 let new = DeviceObservation::of(reading).new_device(id.clone(), |_| true);
                 self.devices.entry(id.clone()).or_insert(new)

@@ -88,17 +88,18 @@ impl<S: Store, C: Clock> Ingest<S, C> {
 
             Event::Iot(message) => {
                 let submission = Submission::of_message(&message).map(Some);
-                let report = self.take(submission, deadline).await?;
+                let report = self.store_and_log(submission, deadline).await?;
                 Ok(Reply::Iot(report.into()))
             }
             Event::Payload(message) => {
-                let report = self.take(Submission::of_topic_message(&message), deadline).await?;
+                let report =
+                    self.store_and_log(Submission::of_topic_message(&message), deadline).await?;
                 Ok(Reply::Iot(report.into()))
             }
 
             Event::Fetched(message) => {
                 let submission = Submission::of_fetched(&message).map(Some);
-                let report = self.take(submission, deadline).await?;
+                let report = self.store_and_log(submission, deadline).await?;
                 Ok(Reply::Fetched(FetchedReceipt::of(report, message.dry)))
             }
         }
@@ -106,7 +107,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
 
     /// Stores the readings of an MQTT message or of a fetched body, and emits the log event. A message that can never
     /// be stored is rejected without a failure, so that it is not repeated.
-    async fn take(
+    async fn store_and_log(
         &self,
         submission: Result<Option<Submission<'_>>, Problem>,
         deadline: Deadline,

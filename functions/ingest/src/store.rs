@@ -11,7 +11,7 @@ use runtime::registry::{DeviceDetail, FoundDevices};
 use runtime::telemetry::WideEvent;
 use table::{Added, PutOutcome, Session, StoreError, StoreResult};
 
-use crate::completion::{attach_about, fill_in_rooms};
+use crate::completion::{fill_in_rooms, keep_only_news};
 use crate::intake::submission::StoreOptions;
 use crate::pipeline::{Pipeline, Store};
 use crate::readings::PlacedReadings;
@@ -111,7 +111,7 @@ impl<C: Clock> Pipeline<C> {
             fill_in_rooms(request, &found);
         }
 
-        attach_about(request, &found, &introduced, &self.room_limit, session.now);
+        keep_only_news(request, &found, &introduced, &self.room_limit, session.now);
 
         // The late mark comes before the write: answers about the past then say that rollups lack readings.
         let keys = request.keys();
@@ -133,6 +133,7 @@ impl<C: Clock> Pipeline<C> {
         let now = self.clock.now();
         let not_stored = self.retries.indices_to_write(request_hash, &timed.readings, now);
         let attempt = WriteAttempt::not_tried(timed.readings.len(), not_stored);
+        // Returns the readings that an earlier attempt has stored. That attempt has registered their devices.
         request.report.add(timed, attempt);
 
         let arrivals = request.arrivals.split_off(is_unknown);
@@ -193,8 +194,8 @@ impl<C: Clock> Pipeline<C> {
         outcome
     }
 
-    /// Removes the tried keys from the memory of other requests, because this write may have overwritten their values.
-    /// If the table throttled the write, remembers the readings that are stored.
+    /// Updates the memory of retries after a write. No other request may skip a key whose value this write may have
+    /// overwritten. If the table throttled this write, its retry skips what is stored.
     fn note_attempt(
         &self,
         request_hash: RequestHash,

@@ -56,7 +56,7 @@ pub(crate) async fn series(
     let groups = found.groups(request.grouping, &devices);
     // Values that share a row need one unit. Rooms have rows of their own, so their units may differ.
     let is_combined = groups.first().is_some_and(|group| group.of == GroupOf::All);
-    // The columns of all devices. Unless the rows are by room, `add` replaces them by those of the present devices.
+    // For CSV without rows: the columns of all devices. A group that is read replaces them, unless each room has its own.
     let header = MetricColumns::choose(&request, &requested, &devices, is_combined)?;
     let names = header.names();
     let rooms_of_all = RoomsOfRows::of_all(&groups);
@@ -79,13 +79,14 @@ pub(crate) async fn series(
             values.retain(|device| rooms.has_rows(group, device));
         }
 
-        // Absent devices are dropped after this, because a meter of the room may be silent in this range.
         let columns = group.columns(&request, &names, &values)?;
-        let meters = group.behind_meters(&values, columns.sums(), behind, &plan, call.session);
-        let meters = Box::pin(meters).await.map_err(problem)?;
+        // A meter that was in the room but silent in this range still excludes the devices behind it. So absent devices are
+        // dropped only after this.
+        let exclusions = group.sum_exclusions(&values, columns.sums(), behind, &plan, call.session);
+        let exclusions = Box::pin(exclusions).await.map_err(problem)?;
         values.retain(|device| group.was_present(device));
 
-        answer.add(group, columns, values, meters);
+        answer.add(group, columns, values, exclusions);
     }
 
     let (response, is_lacking) = answer.respond(&found)?;

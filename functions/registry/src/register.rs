@@ -18,6 +18,7 @@ pub(crate) async fn register(
     observation: &DeviceObservation,
     current: &mut Current,
 ) -> StoreResult<Option<Device>> {
+    // Taken out of `current`: the caller puts the device back as it is after this.
     let known = current.devices.remove(id);
     let mut device = match known {
         Some(device) => device,

@@ -384,9 +384,9 @@ fn due(
     ahead: &[Observation],
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let is_known = rule.changed.saturating_add(MAX_UNKNOWN);
+    let known_by_all_at = rule.changed.saturating_add(MAX_UNKNOWN);
     if let Phase::Normal { from } = state.fold.phase
-        && is_known <= now
+        && known_by_all_at <= now
         && state.told.told_at.is_none_or(|at| at.saturating_add(SETTLING) <= now)
         && from.saturating_add(SETTLING) <= now
         && !state.told.is_firing
@@ -403,7 +403,7 @@ fn due(
         pause,
         pause.filter(|_| is_held_back).map(|_| now.saturating_add(MAX_UNKNOWN)),
         ahead.first().map(|reading| reading.at.saturating_add(-MAX_AHEAD)),
-        Some(is_known).filter(|at| *at > now),
+        Some(known_by_all_at).filter(|at| *at > now),
     ];
     let latest = now.saturating_add(MAX_UNJUDGED);
     Some(next.into_iter().flatten().fold(latest, Timestamp::min))

@@ -5,7 +5,7 @@ use domain::{Decimal, Timestamp, Unit, Zone, duration};
 
 use crate::UNITS;
 use crate::message::{Message, News};
-use crate::rule::{Limits, Rule, Watch};
+use crate::rule::{Limits, Rule, Scope, Watch};
 
 /// The largest number of devices that a text names. It counts the rest.
 const MAX_NAMED: usize = 5;
@@ -47,7 +47,9 @@ impl Message {
             },
             News::TakenBack => {
                 let cause = match rule.scope {
-                    Scope::RoomMean(_) => "by readings that came late or were changed, or a device that moved",
+                    Scope::RoomMean(_) => {
+                        "by readings that came late or were changed, or a device that moved"
+                    }
                     _ => "by readings that came late or were changed",
                 };
                 format!("taken back: {what} since {since} was wrong, {cause}")

@@ -45,13 +45,13 @@ impl Start {
         let Some(state) = state else {
             return match touched {
                 Some(touched) => Self::fresh(reach_before(rule, touched, now, MAX_BACK)),
-                None => Self::unknown(day),
+                None => Self::by_decisive_reading(day),
             };
         };
         // An anchor is not trusted if it was made by a clock that was ahead, or by another version of the rule.
         let newest = now.saturating_add(MAX_AHEAD - SETTLING);
         if state.anchor.at > newest || state.changed != rule.changed {
-            return Self::unknown(day);
+            return Self::by_decisive_reading(day);
         }
 
         let (from, fold) = (state.anchor.at, state.anchor.fold.clone());
@@ -60,7 +60,7 @@ impl Start {
         let back = if state.is_firing() { MAX_BACK_FIRING } else { MAX_BACK };
         let from = reach_before(rule, touched, now, back);
         if touched <= state.anchor.at {
-            Self::amid(state, from)
+            Self::within_stored_episode(state, from)
         } else if state.due.is_none() && from > state.anchor.at {
             // The state is at rest: nothing happened between the anchor and `from`.
             Self::fresh(from)
@@ -80,7 +80,7 @@ impl Start {
     ) -> Self {
         let from = reach_before(rule, touched.unwrap_or(now), now, MAX_BACK);
         match state.filter(|state| state.changed == rule.changed) {
-            Some(state) => Self::amid(state, from),
+            Some(state) => Self::within_stored_episode(state, from),
             None => Self::fresh(from),
         }
     }
@@ -92,13 +92,13 @@ impl Start {
 
     /// A fold that begins in the phase that the readings before it show. A breach may last although later readings lack
     /// the metric, or lie between the limits.
-    fn unknown(from: Timestamp) -> Self {
+    fn by_decisive_reading(from: Timestamp) -> Self {
         Self { before: ReadingsBefore::Decisive, ..Self::fresh(from) }
     }
 
     /// A start before the anchor, in the phase that the stored episode had at `from`: no reading before `from` was
     /// touched.
-    fn amid(state: &EpisodeState, from: Timestamp) -> Self {
+    fn within_stored_episode(state: &EpisodeState, from: Timestamp) -> Self {
         let mut start = Self::fresh(from);
         match state.fold.phase {
             Phase::Firing { since, fired } | Phase::Recovering { since, fired, .. }

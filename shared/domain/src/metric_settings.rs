@@ -61,7 +61,7 @@ pub struct Exchange {
 }
 
 crate::words! {
-    /// A person's verdict on a step of a counter, the change between two values, that fell or is suspect.
+    /// A person's verdict on a step of a counter, from one value to the next, that is a fall or suspect.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "VerdictWord"))]
     pub enum Verdict {

@@ -115,10 +115,10 @@ impl DynamoStore {
         let mut inserted = vec![false; positions.len()];
         let mut statements = Vec::new();
         let mut sent = Vec::new();
-        for (place, position) in positions.iter().enumerate() {
+        for (nth, position) in positions.iter().enumerate() {
             if let Some(statement) = InsertStatement::of(&self.table, items, *position) {
                 statements.push(statement);
-                sent.push(place);
+                sent.push(nth);
             }
         }
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 
-use crate::json::Borrowed;
+use crate::json::AttributeJson;
 use table::db::{AttributeChange, If, Keys, Op, Path};
 use table::item::Attribute;
 
@@ -185,7 +185,7 @@ impl<T: Serialize> Serialize for Placed<T> {
 
 impl Serialize for Value<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Borrowed(&self.0).serialize(serializer)
+        AttributeJson(&self.0).serialize(serializer)
     }
 }
 

@@ -118,14 +118,14 @@ impl<'de> DeserializeSeed<'de> for AttributeType {
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Borrowed(&self.0).serialize(serializer)
+        AttributeJson(&self.0).serialize(serializer)
     }
 }
 
-/// A borrowed value of an attribute.
-pub(super) struct Borrowed<'a>(pub(super) &'a Attribute);
+/// Writes an attribute as DynamoDB's JSON, without a copy.
+pub(super) struct AttributeJson<'a>(pub(super) &'a Attribute);
 
-impl Serialize for Borrowed<'_> {
+impl Serialize for AttributeJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut value = serializer.serialize_map(Some(1))?;
         match self.0 {
@@ -146,7 +146,7 @@ struct ListElements<'a>(&'a [Attribute]);
 
 impl Serialize for ListElements<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(Borrowed))
+        serializer.collect_seq(self.0.iter().map(AttributeJson))
     }
 }
 
@@ -155,7 +155,7 @@ pub(super) struct Members<'a>(pub(super) &'a Item);
 
 impl Serialize for Members<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, member)| (name, Borrowed(member))))
+        serializer.collect_map(self.0.iter().map(|(name, member)| (name, AttributeJson(member))))
     }
 }
 

@@ -87,7 +87,7 @@ impl<S: Store> JudgingSession<'_, S> {
         if !matches.is_empty() {
             let changing = self.without_unchanged(matches).await?;
             let task = |(key, Match { rule, written })| {
-                (key, JudgingTask::Rule { rule, touched: since(written) })
+                (key, JudgingTask::Rule { rule, touched: earliest(written) })
             };
             let tasks = Tasks::of(Trigger::Batch, &rules, changing.into_iter().map(task));
             report.judgements = self.judge_all(tasks).await;
@@ -191,7 +191,7 @@ impl<S: Store> JudgingSession<'_, S> {
 impl BatchReport {
     /// Notes that devices are to be judged again.
     fn add_rechecks<'a>(&mut self, ids: impl Iterator<Item = &'a DeviceId>, fresh: &Fresh<'_>) {
-        let left = ids.filter_map(|id| Some((id.clone(), since(fresh.get(id)?)?)));
+        let left = ids.filter_map(|id| Some((id.clone(), earliest(fresh.get(id)?)?)));
         self.rechecks.extend(left);
     }
 }
@@ -225,14 +225,14 @@ const fn is_of_batches(watch: &Watch) -> bool {
 }
 
 /// The time of the earliest reading.
-fn since(written: &ReadingsByTime) -> Option<Timestamp> {
+fn earliest(written: &ReadingsByTime) -> Option<Timestamp> {
     written.keys().next().copied()
 }
 
 /// Whether the earliest reading may have come after its quarter of an hour got a rollup. A rule on many devices is
 /// judged by rollups, and would miss the reading.
 fn may_be_sealed(written: &ReadingsByTime, now: Timestamp) -> bool {
-    since(written).is_some_and(|since| is_over(QuarterHour::of(since).end(), now))
+    earliest(written).is_some_and(|at| is_over(QuarterHour::of(at).end(), now))
 }
 
 /// Whether the newest reading is more than a day old.

@@ -44,6 +44,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 let readings = JudgedReadings { silent_after, ..readings.clone() };
                 fold_episodes(rule, state, &start, &readings, self.table.now)
             };
+            // If the longest and the least limit say the same, the true one does too.
             let is_same_by_any_limit = judgement.says_the_same_as(&judged_by(LEAST_SILENCE));
             if !is_same_by_any_limit {
                 match self.subject_silent_after(on_subject).await {

@@ -119,13 +119,15 @@ impl<S: Store> JudgingSession<'_, S> {
         }
         let throttle = &judging.throttles.rules;
         throttle
-            .unless_throttled(self.table, async |table| judging.session(table).refresh().await)
+            .unless_throttled(self.table, async |table| {
+                judging.session(table).rules_read_now().await
+            })
             .await
     }
 
     /// The rules and channels, read now.
-    pub async fn refresh(&self) -> StoreResult<Arc<AlertRules>> {
-        // The pauses of older rules may lack the last pause of the system.
+    pub async fn rules_read_now(&self) -> StoreResult<Arc<AlertRules>> {
+        // The pauses of these rules are used if the present ones cannot be read. Those of older rules may lack the last one.
         let before = self.judging.rules.get(self.table.now, |_| LEAST_PAUSE);
         let read = self.read_rules(before.as_deref()).await?;
         Ok(self.judging.rules.keep(read, self.table.now))

@@ -14,7 +14,7 @@ use crate::ports::Store;
 pub(crate) const MAX_READINGS: usize = 100_000;
 /// The number of readings that are read at once.
 const PAGE: usize = 2_000;
-/// The numbers of readings in which a decisive one is looked for, one after the other. Most often the first is decisive.
+/// The sizes of the pages that are read until a reading is decisive. Most often the first reading is.
 const PAGES_BACK: [usize; 4] = [1, 20, 200, PAGE];
 
 /// The readings of one device that are read.
@@ -31,8 +31,8 @@ pub(crate) struct ObservationQuery<'a> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The readings that a fold needs, by time: all after its start, including some ahead of the clock, and those before
-    /// that the start needs. The reads are strongly consistent.
+    /// The readings that a fold needs, by time: all after its start, including some ahead of the clock, and some before,
+    /// as the start says. The reads are strongly consistent.
     pub(crate) async fn observations(
         &self,
         device: &DeviceId,

@@ -17,7 +17,7 @@ use crate::report::JudgingReport;
 use crate::rules::{AlertRules, subjects_of};
 use crate::task::{JudgingTask, Tasks};
 
-/// The largest number of devices on which a saved rule is judged at once.
+/// The largest number of devices on which a saved rule is judged while a person waits. The recheck judges the rest.
 const MAX_AT_ONCE: usize = 20;
 
 impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
@@ -146,7 +146,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     }
 
     async fn judge_first(&self, rule: &StoredRule) -> Result<JudgingReport> {
-        let rules = self.refresh().await?;
+        let rules = self.rules_read_now().await?;
         let devices = self.devices_for(&rule.definition, self.table.now).await?;
         let subjects = subjects_of(&rule.definition, devices.iter());
         let has_more = subjects.len() > MAX_AT_ONCE;

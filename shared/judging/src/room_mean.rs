@@ -118,7 +118,7 @@ impl<'a> RoomMean<'a> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The means that a fold needs from its start on, and those before that the start needs.
+    /// The means that a fold needs: all after its start, and some before, as the start says.
     pub(crate) async fn means_since(
         &self,
         mean: &RoomMean<'_>,

@@ -143,8 +143,8 @@ impl<S: Store> JudgingSession<'_, S> {
             report.add(key, result);
         }
 
-        // The next call goes on after this task, so that another rule on the same device comes first. If the time ran
-        // out, the next call goes on after the last task that was tried.
+        // The next call begins after the throttled task, so that the tasks of its device that were skipped come first. If the
+        // time ran out, the next call begins after the last task that was tried.
         if let Some(key) = last_throttled.filter(|_| !report.is_cut) {
             self.judging.progress.note(trigger, &key);
         }

@@ -1961,7 +1961,7 @@ async fn what_is_judged_by_a_rule_before_it_was_saved_again_stays_to_be_looked_a
     assert!(!world.recheck(&rules, recheck.clone(), at(0)).await.is_done());
     assert_eq!(world.told(), []);
 
-    let rules = world.session(at(0), &given).refresh().await.expect("memory");
+    let rules = world.session(at(0), &given).rules_read_now().await.expect("memory");
     assert!(world.recheck(&rules, recheck, at(0)).await.is_done());
     assert_eq!(world.told().len(), 1);
 }

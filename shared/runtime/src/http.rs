@@ -128,6 +128,7 @@ impl<C: Clock> HttpFunction<C> {
             log.set(endpoint.subject(), id.as_str());
         }
 
+        // The query of this GET is a reading: no foreign page may send it, and no cache may answer it.
         let stores_by_get = access == Access::Address;
         let answer = async {
             if stores_by_get {
@@ -146,7 +147,6 @@ impl<C: Clock> HttpFunction<C> {
             return answer.await;
         }
 
-        // The query of this GET is a reading to be stored, so no cache may answer it.
         let response = answer.await.unwrap_or_else(|problem| {
             log.cause(&problem);
             problem.respond()

@@ -96,7 +96,7 @@ impl<'a> ReadAllowance<'a> {
             return Err(SeriesError::OutOfReach(self.too_many(&first.question)));
         }
 
-        // `gather` limits the first read of a single device itself, so only further reads count here.
+        // The first read of a lone device is not charged: `gather` limits it.
         let new_devices = self.devices.len() - devices_before;
         let is_first_read_of_single_device = self.devices.len() == 1 && new_devices == reads.len();
         if is_first_read_of_single_device {

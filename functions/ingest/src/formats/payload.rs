@@ -107,7 +107,7 @@ const MAX_IGNORED: usize = 100;
 const AND_MORE: &str = "... and more";
 
 impl Measured {
-    /// A value of a metric of the vocabulary.
+    /// A value under a name of the vocabulary, whose unit is known.
     pub(crate) const fn new(value: Decimal) -> Self {
         Self { value, modulus: None, is_own: false }
     }
@@ -402,8 +402,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::formats::scale::SAME;
 
-    /// What a format makes of a text: each device with its name and its moment, its parts with their values, what is refused and what is not
-    /// stored.
+    /// What a format reads from a text, in words.
     pub(crate) fn shown(
         read: impl Fn(&Value) -> Option<Vec<Payload>>,
         text: &str,

@@ -15,7 +15,7 @@ pub(crate) enum Scale {
     Number(UnitConversion),
     /// A share between 0 and 1. A value above 1 is read as a percentage.
     Share,
-    /// An unchanged number. The listed numbers mean that there is no sensor.
+    /// An unchanged number, unless it is listed: then there is no sensor.
     Unless(&'static [&'static str]),
     /// An unchanged number. A word or a boolean is not taken, as it belongs to another metric.
     IfNumber,

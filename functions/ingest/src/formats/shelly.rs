@@ -42,7 +42,7 @@ const PHASES: &[Row] = rows! {
     MILLI => "total_act": "cumulative_kwh_p", "total_act_ret": "cumulative_kwh_n";
 };
 
-/// The temperature of the device's board, which is a separate component in devices that switch nothing.
+/// The temperature of the board. Devices that switch nothing send it as a component of its own.
 const BOARD: &[Row] = &[("tC", "device_temperature", SAME)];
 
 /// Members of components that measure. A temperature comes in °C and in °F; °C is preferred.

@@ -49,7 +49,8 @@ impl IntroductionCounts {
             return Ok(introduced_so_far);
         }
 
-        let free = match found.number_introduced_by(&sender.name) {
+        // Counted in memory if it holds the registry, or else in the table.
+        let granted = match found.number_introduced_by(&sender.name) {
             Some(registered) => {
                 sender.limit.saturating_sub(registered + self.not_registered_of(sender))
             }
@@ -63,7 +64,7 @@ impl IntroductionCounts {
             if !not_counted.contains(id) || introduced.contains(id) {
                 return None;
             }
-            if introduced.len() < free {
+            if introduced.len() < granted {
                 introduced.insert(id.clone());
                 return None;
             }

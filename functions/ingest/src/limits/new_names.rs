@@ -95,6 +95,7 @@ impl<N: Ord + Clone> NewNames<N> {
         remembered.retain(|name| !is_noted(name));
         let is_new = |name: &&N| !remembered.contains(*name);
         let new: Vec<&N> = unknown.into_iter().filter(is_new).collect();
+        // The first name for which there is no room.
         if let Some(beyond) = new.get(free.saturating_sub(remembered.len())) {
             return Err(beyond);
         }

@@ -59,11 +59,12 @@ struct State {
     kept: Kept,
     /// The number of reads that have begun.
     reads_begun: u64,
-    /// The number of the last read that succeeded, from 1. A caller that saw a smaller `reads_begun` may use its
-    /// result.
+    /// The number of the last read that succeeded, from 1. If it is greater than the `reads_begun` that a caller saw,
+    /// that read began after the caller looked.
     last_success: u64,
-    /// When more devices were found than memory holds; below, the same for rooms.
+    /// When more devices were found than memory holds; `None` if all fit.
     too_many_devices: Option<Timestamp>,
+    /// When more rooms were found than memory holds; `None` if all fit.
     too_many_rooms: Option<Timestamp>,
     /// The cost of the last read, in half read units.
     last_read_halves: u64,
@@ -406,10 +407,10 @@ impl<C: Clock> CachedRegistry<C> {
 
         // Locked until the new snapshot is in place, so that nobody adds a device to the old one meanwhile.
         let mut state = self.state();
-        let found_now =
+        let too_many_since =
             |fits: bool, before: Option<Timestamp>| (!fits).then(|| before.unwrap_or(read_at));
-        state.too_many_devices = found_now(devices.is_some(), too_many_devices);
-        state.too_many_rooms = found_now(rooms.is_some(), too_many_rooms);
+        state.too_many_devices = too_many_since(devices.is_some(), too_many_devices);
+        state.too_many_rooms = too_many_since(rooms.is_some(), too_many_rooms);
 
         let mut snapshot = RegistrySnapshot::of(devices, rooms, read_at);
         state.kept.apply(&mut snapshot);

@@ -98,7 +98,7 @@ impl<C: Clock> CachedRegistry<C> {
                 continue;
             }
 
-            // A cached room counts only if it is enough for each reading of the device.
+            // Taken out, and put back only if it is enough for this reading too.
             let place = found.places.remove(id).or_else(|| self.places.get(id));
             let is_enough = |place: &CachedPlace| {
                 need == DeviceDetail::Places && suffices(place, reading, found)

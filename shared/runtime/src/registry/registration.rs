@@ -43,7 +43,7 @@ impl<C: Clock> CachedRegistry<C> {
         log.set("registry.observations", new.observations.len());
 
         let registering = new.observations.iter().take(MAX_REGISTERED).map(|(id, observation)| {
-            let is_known = |room: &RoomId| new.is_known_without(observation, room, found);
+            let is_known = |room: &RoomId| new.is_known_from_others(observation, room, found);
             self.register(session, id, observation, is_known, found)
         });
         let registering: Vec<_> = registering.collect();
@@ -168,7 +168,7 @@ impl<'a> FirstNames<'a> {
     }
 
     /// Whether a room is known without this device: it is registered, or another device of the request introduces it.
-    fn is_known_without(
+    fn is_known_from_others(
         &self,
         observation: &DeviceObservation,
         room: &RoomId,

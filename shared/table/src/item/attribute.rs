@@ -104,7 +104,7 @@ pub const BITS: &str = "bits";
 pub const READY: &str = "ready";
 /// How many messages wait in the work queue, and when they were counted.
 pub const QUEUE: &str = "queue";
-/// The marks. Each announces late changes.
+/// The late marks. Each announces that past readings may change.
 pub const MARKS: &str = "marks";
 /// When the oldest unfolded late change was written, and when this was stored.
 pub const BACKLOG: &str = "backlog";

@@ -63,11 +63,11 @@ impl<D: Db> Patterns<'_, D> {
         };
 
         let inserted = &inserted;
-        let merging = stream::iter(0..readings.len()).map(|place| async move {
-            if inserted[place] {
+        let merging = stream::iter(0..readings.len()).map(|index| async move {
+            if inserted[index] {
                 Ok(())
             } else {
-                self.merge_reading(&readings[place], retention).await
+                self.merge_reading(&readings[index], retention).await
             }
         });
         let merging = merging.buffered(MERGE_CONCURRENCY);

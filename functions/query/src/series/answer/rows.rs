@@ -11,7 +11,7 @@ use super::columns::MetricColumns;
 use super::write::respond;
 use crate::answer::row::Entries;
 use crate::series::question::devices::QuestionDevices;
-use crate::series::question::groups::{DeviceGroup, GroupMeters, GroupOf, RoomsOfRows};
+use crate::series::question::groups::{DeviceGroup, GroupOf, RoomsOfRows, SumExclusions};
 use crate::series::question::plan::{RowPlan, Span, hull, levels};
 use crate::series::question::request::{Grouping, SeriesRequest};
 
@@ -112,7 +112,7 @@ impl<'a> RowGroup<'a> {
         of: GroupOf<'a>,
         columns: MetricColumns,
         devices: Vec<DeviceValues<'a>>,
-        meters: GroupMeters<'a>,
+        meters: SumExclusions<'a>,
     ) -> Self {
         let left_out = meters.left_out.iter().cloned();
         let mut left_out: Vec<_> = left_out.map(NotCombined::Behind).collect();
@@ -200,7 +200,9 @@ impl<'a> RowGroup<'a> {
 /// The columns of all rows in CSV.
 struct SeriesHeader {
     metrics: MetricColumns,
+    /// Whether a column names the room.
     has_room: bool,
+    /// Whether a column names the device: also by room, because each device in no room has rows of its own.
     has_device: bool,
 }
 
@@ -257,6 +259,7 @@ impl<'a> SeriesAnswer<'a> {
         rooms: &RoomsOfRows<'_>,
         values: &[DeviceValues<'a>],
     ) {
+        // The group `NoRoom` comes last, so it takes out what the groups of rooms have noted.
         for device in values {
             let id = device.device.id();
             if group.of == GroupOf::NoRoom && rooms.has_rows(group, device) {
@@ -273,7 +276,7 @@ impl<'a> SeriesAnswer<'a> {
         group: &'a DeviceGroup<'a>,
         columns: MetricColumns,
         values: Vec<DeviceValues<'a>>,
-        meters: GroupMeters<'a>,
+        meters: SumExclusions<'a>,
     ) {
         if !self.is_by_room {
             self.header.metrics = columns.clone();

@@ -58,7 +58,7 @@ impl QuestionDevices {
     ) -> Result<Self, Problem> {
         let registry = &handlers.registry;
         let found = Self::look_up(search, handlers, call).await?;
-        // `device` has then read the device from the table just now, so reading the registry brings no news of it.
+        // `CachedRegistry::device` has then read the device from the table just now, so reading the registry brings no news of it.
         let was_read_alone = found.device.is_some() && registry.would_read_many();
         if was_read_alone || is_answerable(&found, &found.devices()?) {
             return Ok(found);

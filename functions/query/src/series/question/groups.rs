@@ -55,7 +55,7 @@ pub(crate) struct DeviceGroup<'a> {
 
 /// The devices that meters exclude from the sums of a group, and the meters that moved.
 #[derive(Debug, Default)]
-pub(crate) struct GroupMeters<'a> {
+pub(crate) struct SumExclusions<'a> {
     pub(crate) left_out: Vec<LeftOut<'a>>,
     pub(crate) moved: Vec<MovedMeter<'a>>,
 }
@@ -124,16 +124,16 @@ impl DeviceGroup<'_> {
     /// Finds the devices that the `sums` of metrics leave out, because a meter with the same metric measures the same
     /// energy. Also finds the meters that were in the rooms for only a part of the range. Devices with rows of their
     /// own have no sum.
-    pub(crate) async fn behind_meters<'a, S: Store>(
+    pub(crate) async fn sum_exclusions<'a, S: Store>(
         &self,
         values: &[DeviceValues<'a>],
         sums: impl Iterator<Item = &MetricName>,
         behind: impl Fn(&DeviceId) -> Option<&'a DeviceId> + Copy,
         plan: &RowPlan,
         session: Session<'_, S>,
-    ) -> Result<GroupMeters<'a>, SeriesError> {
+    ) -> Result<SumExclusions<'a>, SeriesError> {
         if !self.of.is_combined() {
-            return Ok(GroupMeters::default());
+            return Ok(SumExclusions::default());
         }
 
         let sums: Vec<MetricSum<'_, 'a>> = sums.map(|name| self.sum_of(name, values)).collect();
@@ -147,7 +147,7 @@ impl DeviceGroup<'_> {
         let mut left_out: BTreeMap<&DeviceId, Vec<Option<LeftOut<'a>>>> = BTreeMap::new();
         let mut moved = BTreeMap::new();
         for sum in sums {
-            let mut found = sum.behind_meters(behind, &presences);
+            let mut found = sum.sum_exclusions(behind, &presences);
             for id in sum.present {
                 left_out.entry(id).or_default().push(found.left_out.remove(id));
             }
@@ -155,7 +155,7 @@ impl DeviceGroup<'_> {
         }
 
         let left_out = left_out.into_values().flat_map(LeftOut::joined).collect();
-        Ok(GroupMeters { left_out, moved: moved.into_values().collect() })
+        Ok(SumExclusions { left_out, moved: moved.into_values().collect() })
     }
 
     /// The devices of the sum of a metric.
@@ -195,7 +195,7 @@ impl<'v, 'a> MetricSum<'v, 'a> {
     }
 
     /// The devices that the sum leaves out, each with the metric, and the meters that moved.
-    fn behind_meters(
+    fn sum_exclusions(
         &self,
         behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,
         presences: &BTreeMap<&'a DeviceId, Presence>,
@@ -239,8 +239,8 @@ impl<'a> RoomsOfRows<'a> {
         room.is_some_and(|room| self.0.contains(room))
     }
 
-    /// Whether a device has rows in a group. A device in no room has some if it sent something without a room, or if it
-    /// sent nothing in a room of the answer.
+    /// Whether a device has rows in a group. In the group `NoRoom` it has none if it sent something in a room of the
+    /// answer, and nothing without a room.
     pub(crate) fn has_rows(&self, group: &DeviceGroup<'_>, values: &DeviceValues<'_>) -> bool {
         let pieces = || values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
         let is_of_rows = pieces().flatten().any(|room| self.has(room.as_ref()));
