@@ -103,7 +103,8 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "UNITS")]
     pub(super) pace: Option<NonZeroU32>,
     /// The time before which points are thinned to one reading of a series for 15 minutes, such as
-    /// 2024-01-01T00:00:00Z: a counter's last value, the mean of other numbers
+    /// 2024-01-01T00:00:00Z: of a counter the values that its energy needs, of a power its energy, of other numbers the
+    /// mean
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Sources")]
     pub(super) thin_before: Option<String>,
     /// The readings of a request, at most 10000
@@ -112,7 +113,7 @@ pub(crate) struct ImportArgs {
     /// The lines after which the progress is kept, if that is more than a few requests: fewer make a test short
     #[arg(long, default_value = "16000", hide = true)]
     pub(super) round: NonZeroUsize,
-    /// The format of the file; by default from its name, or else from its first character
+    /// The format of the file; by default from its content, or else from its name
     #[arg(long, value_parser = formats())]
     pub(super) format: Option<Format>,
     #[command(flatten)]
