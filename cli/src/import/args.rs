@@ -102,9 +102,8 @@ pub(crate) struct ImportArgs {
     /// of the table's, which the server tells
     #[arg(long, value_name = "UNITS")]
     pub(super) pace: Option<NonZeroU32>,
-    /// The time before which points are thinned to one reading of a series for 15 minutes, such as
-    /// 2024-01-01T00:00:00Z: of a counter the values that its energy needs, of a power its energy, of other numbers the
-    /// mean
+    /// Keep few readings of a series for 15 minutes before this time, such as 2024-01-01T00:00:00Z. Counters keep the
+    /// values by which energy is counted, powers become their mean by energy, other numbers their mean
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Sources")]
     pub(super) thin_before: Option<String>,
     /// The readings of a request, at most 10000
