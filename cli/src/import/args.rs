@@ -43,7 +43,7 @@ file, in FILE.roomtide-import, until it is complete. Then it is FILE.roomtide-re
 /// Post the readings of a file to a server, or store them into a directory.
 ///
 /// Without --url and --data-dir they go to http://127.0.0.1:8080, if Roomtide answers there; else into the directory
-/// roomtide-data, past any server and faster. A file with settings of devices or rooms, as a backup is, needs an admin's
+/// roomtide-data, which is faster. A file with settings of devices or rooms, as a backup is, needs an admin's
 /// token.
 ///
 /// NDJSON has one reading a line, as `POST /readings` takes it, and may describe devices and rooms, as
