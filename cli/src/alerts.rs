@@ -21,10 +21,12 @@ use crate::settings_file;
 
 /// The part of the help after the options.
 const AFTER_HELP: &str = "\
-roomtide alerts set-channel phone kind=ntfy name=Phone topic=a-long-random-word
-roomtide alerts test phone
-roomtide alerts set freezer name=Freezer device=freezer metric=temperature above=-12 clear=-15 for=5m
-roomtide alerts preview freezer --from -30d";
+Examples:
+
+    roomtide alerts set-channel phone kind=ntfy name=Phone topic=a-long-random-word
+    roomtide alerts test phone
+    roomtide alerts set freezer name=Freezer device=freezer metric=temperature above=-12 clear=-15 for=5m
+    roomtide alerts preview freezer --from -30d";
 
 /// The command line of `roomtide alerts`.
 #[derive(Debug, clap::Args)]

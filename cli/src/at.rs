@@ -24,8 +24,9 @@ pub(crate) struct SystemAt {
     /// `http://127.0.0.1:8080`; but export and status read the directory roomtide-data, and an import looks for either
     #[arg(long, global = true, conflicts_with_all = ["data_dir", "table"])]
     pub(crate) url: Option<String>,
-    /// An access token for the server, if it asks for one: of scope read to look, of scope admin for changes. @FILE reads
-    /// it from a file, because every user of the machine sees a command line
+    /// An access token for the server, if it asks for one: of scope read to look, of scope admin for changes, of scope
+    /// write to import nothing but readings. @FILE reads it from a file, because every user of the machine sees a command
+    /// line
     #[arg(long, global = true, conflicts_with_all = ["data_dir", "table"])]
     pub(crate) token: Option<String>,
     #[command(flatten)]

@@ -7,9 +7,11 @@ use crate::output::print;
 
 /// The part of the help after the options.
 const AFTER_HELP: &str = "\
-For bash: roomtide completions bash > ~/.local/share/bash-completion/completions/roomtide
-For zsh:  roomtide completions zsh > \"${fpath[1]}/_roomtide\"
-For fish: roomtide completions fish > ~/.config/fish/completions/roomtide.fish";
+For bash, zsh and fish:
+
+    roomtide completions bash > ~/.local/share/bash-completion/completions/roomtide
+    roomtide completions zsh > \"${fpath[1]}/_roomtide\"
+    roomtide completions fish > ~/.config/fish/completions/roomtide.fish";
 
 /// The command line of `roomtide completions`.
 #[derive(Debug, clap::Args)]

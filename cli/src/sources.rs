@@ -21,11 +21,13 @@ use crate::settings_file;
 
 /// The part of the help after the options.
 const AFTER_HELP: &str = "\
-roomtide sources kinds
-roomtide sources test remo kind=remo token=@remo-token
-roomtide sources set remo kind=remo room=home token=@remo-token
-roomtide sources set remo room.a1=living on=false
-roomtide sources export sources.json";
+Examples:
+
+    roomtide sources kinds
+    roomtide sources test remo kind=remo token=@remo-token
+    roomtide sources set remo kind=remo room=home token=@remo-token
+    roomtide sources set remo room.a1=living on=false
+    roomtide sources export sources.json";
 
 /// The command line of `roomtide sources`.
 #[derive(Debug, clap::Args)]

@@ -14,9 +14,10 @@ use crate::settings_file;
 
 /// The part of the help after the options.
 const AFTER_HELP: &str = "\
-roomtide tariffs set home home.json
-roomtide tariffs show home > home.json
-docs/guide/cost.md says how a tariff is written.";
+docs/guide/cost.md says how a tariff is written. Examples:
+
+    roomtide tariffs set home home.json
+    roomtide tariffs show home > home.json";
 
 /// The command line of `roomtide tariffs`.
 #[derive(Debug, clap::Args)]

@@ -37,7 +37,7 @@ fn host(function: &str) -> Value {
 
 /// A new parameter takes its default on an update too, so the default keeps the API of an older stack.
 #[test]
-fn both_fronts_are_there_unless_one_is_chosen() {
+fn a_stack_has_function_urls_and_the_api_unless_front_names_one() {
     assert_eq!(fronts(&[]), (2, 1));
     for (front, expected) in FRONTS.iter().zip([(2, 1), (2, 0), (0, 1)]) {
         assert_eq!(fronts(&[("Front", front), ("AWS::Region", "eu-west-1")]), expected, "{front}");
@@ -156,7 +156,7 @@ fn the_function_urls_are_open_to_everybody_and_answer_other_pages() {
 /// Two for each URL; the emulator answers without any
 /// (<https://docs.aws.amazon.com/lambda/latest/dg/urls-auth.html>).
 #[test]
-fn everybody_may_call_a_function_by_its_url_and_in_no_other_way() {
+fn only_ingest_and_query_are_public_and_only_by_their_urls() {
     for front in FRONTS {
         let resources = template().resources(&[("Front", front)]).expect("resources");
         let permissions = all(&resources, "AWS::Lambda::Permission");

@@ -43,7 +43,7 @@ file, in FILE.roomtide-import, until it is complete. Then it is FILE.roomtide-re
 /// Post the readings of a file to a server, or store them into a directory.
 ///
 /// Without --url and --data-dir they go to http://127.0.0.1:8080, if Roomtide answers there; else into the directory
-/// roomtide-data, past any server and faster. A file with settings of devices or rooms, as a backup is, needs an admin's
+/// roomtide-data, which is faster. A file with settings of devices or rooms, as a backup is, needs an admin's
 /// token.
 ///
 /// NDJSON has one reading a line, as `POST /readings` takes it, and may describe devices and rooms, as
@@ -102,8 +102,8 @@ pub(crate) struct ImportArgs {
     /// of the table's, which the server tells
     #[arg(long, value_name = "UNITS")]
     pub(super) pace: Option<NonZeroU32>,
-    /// The time before which points are thinned to one reading of a series for 15 minutes, such as
-    /// 2024-01-01T00:00:00Z: a counter's last value, the mean of other numbers
+    /// Keep few readings of a series for 15 minutes before this time, such as 2024-01-01T00:00:00Z. Counters keep the
+    /// values by which energy is counted, powers become their mean by energy, other numbers their mean
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Sources")]
     pub(super) thin_before: Option<String>,
     /// The readings of a request, at most 10000
@@ -112,7 +112,7 @@ pub(crate) struct ImportArgs {
     /// The lines after which the progress is kept, if that is more than a few requests: fewer make a test short
     #[arg(long, default_value = "16000", hide = true)]
     pub(super) round: NonZeroUsize,
-    /// The format of the file; by default from its name, or else from its first character
+    /// The format of the file; by default from its content, or else from its name
     #[arg(long, value_parser = formats())]
     pub(super) format: Option<Format>,
     #[command(flatten)]

@@ -96,7 +96,7 @@ fn furnish(server: &Server) {
 }
 
 #[test]
-fn what_an_import_gives_back_is_exported_as_the_same_bytes() {
+fn an_imported_export_is_exported_again_byte_for_byte() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     let server = Server::start(&at("old"));
@@ -285,7 +285,7 @@ fn a_device_that_is_deleted_meanwhile_ends_no_export_and_is_named() {
 }
 
 #[test]
-fn a_full_disk_ends_an_export_with_the_file_s_name_and_leaves_nothing() {
+fn a_full_disk_fails_an_export_which_names_the_file_and_leaves_none() {
     let directory = tempfile::tempdir().unwrap();
     let server = Server::start(&directory.path().join("data"));
     // Digits that gzip cannot shorten.

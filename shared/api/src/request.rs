@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn json_whose_gzip_a_gateway_damaged_says_so_whatever_its_type() {
+    fn a_body_whose_gzip_a_gateway_damaged_is_refused_with_the_remedy_whatever_its_type() {
         let damaged = String::from_utf8_lossy(&gzip(b"{\"t\": 1}")).into_owned();
         for headers in [
             &[("content-encoding", "gzip"), ("content-type", "application/json")][..],

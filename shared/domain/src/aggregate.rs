@@ -1,5 +1,5 @@
 //! The aggregate functions of a series' rows. This list decides which functions the API's parameter and the tools of
-//! language models accept, and which InfluxDB queries are answered from rollups. Combines no devices.
+//! language models accept. Combines no devices.
 
 use crate::{Exact, MetricRollup, MetricRule};
 

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_counts_from_before_the_change_until_the_function_tells() {
+    fn an_answer_lacks_a_late_change_until_it_is_surely_folded() {
         let all = DeviceGroups::ALL;
         let late = late(-100, 0, 10);
         for (window, last) in [(0, 14), (1, 15), (60, 99), (300, 459)] {

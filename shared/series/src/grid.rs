@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn quarters_hold_both_ends() {
+    fn quarters_cover_a_range_from_its_first_to_its_last_instant() {
         let minutes = |from: i64, to: i64| range(from * 60_000, to * 60_000);
         let of = |from, to| Grid::quarters(minutes(from, to)).0;
         assert_eq!(of(14, 31), [minutes(0, 15), minutes(15, 30), minutes(30, 45)]);

@@ -112,7 +112,7 @@ mod tests {
         }
 
         #[test]
-        fn a_greater_whole_number_has_no_smaller_code(
+        fn a_greater_whole_number_has_no_smaller_code_and_fits_its_bits(
             a in any::<i64>(),
             b in any::<i64>(),
             near in -70_i64..70,

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_device_keeps_its_version_and_the_number_of_its_settings() {
+    fn of_a_deleted_device_key_version_and_settings_number_stay() {
         let fold_settings = FoldSettings { number: 7, changes: [(7, Extent::ALL)].into() };
         let device = device().changed(|parts| {
             parts.version = 3;

@@ -224,7 +224,7 @@ fn what_is_due_is_rounded_once_a_month_and_needs_whole_months_that_are_over() {
 }
 
 #[test]
-fn a_charge_counts_whole_days_and_within_a_day_its_milliseconds() {
+fn a_charge_counts_whole_days_and_of_a_part_its_share() {
     let bill = |line: &str, from: &str, to: &str, until: &str| {
         let tariff = format!(r#""lines": [{line}]"#);
         money(&Small { tariff: &tariff, from, to, until: at(until), ..Small::default() }.bill())

@@ -146,7 +146,7 @@ fn an_error_and_an_answer_that_is_not_whole_are_read_again_and_named() {
 }
 
 #[test]
-fn any_question_is_asked_again_after_a_bad_answer() {
+fn each_question_but_ping_and_windows_is_asked_again_after_a_bad_answer() {
     let bad: [fn() -> Reply; 8] = [
         || Reply::of(429, "{}"),
         || Reply::of(502, "<html>"),
