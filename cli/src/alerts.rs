@@ -220,7 +220,7 @@ fn act(args: &Args, client: &Client) -> anyhow::Result<ExitCode> {
         Action::Test { channel } => {
             let path = of_channel(channel, "/test");
             let answer = objects::change(client, "POST", &path, &json!({}), "waiting");
-            show(answer, &|_| format!("a test is sent by {channel} within a minute"))?;
+            show(answer, &|_| format!("the channel {channel} gets a test within a minute"))?;
         }
         Action::Export { file } => return export(client, file.as_deref()),
         Action::Import { file, dry_run } => return import(client, file, *dry_run),

@@ -62,6 +62,9 @@ pub(crate) fn ingest_settings(options: &Options, auth: Auth) -> ingest::Settings
 
 /// The query function on the engine's table.
 pub(crate) type Query = query::Query<DynamoStore, SystemClock>;
+/// How old the rules may be by which readings are judged: a person who tries a rule does not wait.
+const RULES_AGE: TimeDelta = TimeDelta::seconds(1);
+
 /// The registry function on the engine's table.
 pub(crate) type Registry = registry::Registry<DynamoStore, DeadLetters, SystemClock, LocalHint>;
 /// The rollup function on the engine's table.
@@ -170,7 +173,7 @@ impl Consumers {
         let hint = LocalHint::default();
         let registry =
             registry::Registry::new(store.clone(), letters, SystemClock, telemetry.clone());
-        let registry = registry.with_hint(hint.clone());
+        let registry = registry.with_hint(hint.clone()).with_rules_of(RULES_AGE);
         let carrier = alerting::Carrier::new(HttpSender::new(Reach::Local), alerting::NoEmail);
         let heartbeat = options.heartbeat.clone();
         let settings = alerting::Settings { page_url, heartbeat };

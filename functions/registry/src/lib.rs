@@ -17,6 +17,7 @@ mod tests;
 
 use aws_lambda_events::event::dynamodb::Event;
 use aws_lambda_events::event::streams::DynamoDbEventResponse;
+use chrono::TimeDelta;
 use domain::Reading;
 use judging::Judging;
 use runtime::clock::{Clock, Deadline, SystemClock};
@@ -60,6 +61,13 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
     pub fn with_hint<N: Hint>(self, hint: N) -> Registry<S, Q, C, N> {
         let Self { stream, store, judging, clock, .. } = self;
         Registry { stream, store, judging, clock, hint }
+    }
+
+    /// Reads rules and channels again once they are older than `max_age`. So a rule that was saved a moment ago judges the
+    /// next reading, where reading the rules costs nothing.
+    #[must_use]
+    pub fn with_rules_of(self, max_age: TimeDelta) -> Self {
+        Self { judging: self.judging.with_rules_of(max_age), ..self }
     }
 
     /// Applies a batch to the registry. Returns the first record that should be delivered again, if there is such a

@@ -20,7 +20,7 @@ use crate::progress::TaskProgress;
 use crate::rules::AlertRules;
 use crate::throttled::RequestThrottle;
 
-/// How long rules and channels are used before they are read again.
+/// How long rules and channels are used before they are read again, if nobody says otherwise.
 const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
 
 /// How long a silence limit that was learned from a device's history is used.
@@ -38,6 +38,8 @@ const LEAST_TIME: Duration = Duration::from_secs(1);
 /// What a process remembers for judging. Each process has one and shares it by reference.
 #[derive(Debug)]
 pub struct Judging {
+    /// How long rules and channels are used before they are read again.
+    max_age: TimeDelta,
     rules: Remembered<AlertRules>,
     devices: Remembered<ListedDevices>,
     pub(crate) throttles: Throttles,
@@ -70,6 +72,7 @@ pub(crate) struct Throttles {
 impl Default for Judging {
     fn default() -> Self {
         Self {
+            max_age: MAX_AGE,
             rules: Remembered::default(),
             devices: Remembered::default(),
             throttles: Throttles::default(),
@@ -79,6 +82,14 @@ impl Default for Judging {
             progress: TaskProgress::default(),
             rechecked: BoundedMemory::new(MAX_REMEMBERED, RECHECKED_AGE),
         }
+    }
+}
+
+impl Judging {
+    /// Reads rules and channels again once they are older than `max_age`, which is at most a minute.
+    #[must_use]
+    pub fn with_rules_of(self, max_age: TimeDelta) -> Self {
+        Self { max_age: max_age.min(MAX_AGE), ..self }
     }
 }
 
@@ -114,7 +125,7 @@ impl<S: Store> JudgingSession<'_, S> {
     /// throttles the read: a batch that is judged without a new rule is not judged by it later.
     pub async fn rules(&self) -> StoreResult<Arc<AlertRules>> {
         let judging = self.judging;
-        if let Some(rules) = judging.rules.get(self.table.now, |_| MAX_AGE) {
+        if let Some(rules) = judging.rules.get(self.table.now, |_| judging.max_age) {
             return Ok(rules);
         }
         let throttle = &judging.throttles.rules;

@@ -1700,6 +1700,23 @@ async fn a_breach_of_two_days_ago_still_fires_when_the_rule_is_saved_or_edited()
     assert_eq!(world.news(), [News::Fired, News::Recovered]);
 }
 
+/// At home a person who saves a rule tries it at once.
+#[tokio::test]
+async fn a_rule_judges_the_next_reading_where_rules_are_read_each_second() {
+    let members = |above: i64| json!({"name": "Warm", "device": "d1", "metric": "temperature", "above": above});
+    let world = World::new(members(90), &[sensor(1, 0)]).await;
+    let judging = Judging::default().with_rules_of(TimeDelta::seconds(1));
+    let world = World { judging, ..world };
+    world.rules(at(1)).await;
+
+    let second = |seconds| at(1).saturating_add(TimeDelta::seconds(seconds));
+    world.save(stored(2, members(30), second(1))).await;
+    let hot = [warm(1, 1, "31")];
+    world.put(&hot).await;
+    world.batch(&hot, second(2)).await;
+    assert_eq!(world.news(), [News::Fired]);
+}
+
 /// All values that follow the wrong one lie between the limits.
 #[tokio::test]
 async fn an_alert_whose_only_breach_is_deleted_two_days_later_is_taken_back() {
