@@ -47,7 +47,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 let newest = self.newest_reading(device, after_start, true).await?;
                 newest.iter().map(|reading| observation(reading, metric)).collect()
             }
-            ReadingsBefore::Decisive => self.from_decisive(device, rule, after_start).await?,
+            ReadingsBefore::Decisive => self.back_to_decisive(device, rule, after_start).await?,
         };
 
         let Ok(range) = TimeRange::new(after_start, Timestamp::MAX) else { return Ok(found) };
@@ -66,7 +66,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// The readings before an instant, by time, from the newest decisive one on. Looks back a limited number of
     /// readings.
-    async fn from_decisive(
+    async fn back_to_decisive(
         &self,
         device: &DeviceId,
         rule: &Rule,

@@ -206,7 +206,7 @@ mod tests {
             match status {
                 200..=299 => assert_eq!(verdict, AnswerVerdict::Delivered),
                 408 | 425 | 429 | 500.. => {
-                    assert_eq!(verdict, AnswerVerdict::UNANSWERED, "{status}")
+                    assert_eq!(verdict, AnswerVerdict::UNANSWERED, "{status}");
                 }
                 _ => assert_eq!(verdict, AnswerVerdict::Failing { retry_after: None }, "{status}"),
             }
