@@ -34,7 +34,10 @@ impl Start {
     /// the `since` of a recheck. `None` if only time has passed, or if a person saved the rule. The fold begins at the
     /// anchor of the state. If a reading before the anchor was touched, the fold begins before this reading, by an hour
     /// and the rule's `for` or `clear_for`: at most a day back, or [`MAX_BACK_FIRING`] while the alert fires, because the
-    /// reading may be its cause. If the anchor cannot be trusted, the fold begins a day back.
+    /// reading may be its cause. Without a state the fold begins before the touched reading, at most a day back.
+    ///
+    /// If no stored fold says what was a day ago, or its anchor cannot be trusted, the fold begins a day back, in the phase
+    /// that the newest decisive reading before shows.
     pub fn of(
         rule: &Rule,
         state: Option<&EpisodeState>,
@@ -43,7 +46,7 @@ impl Start {
     ) -> Self {
         let day = now.saturating_add(-MAX_BACK);
         let Some(state) = state else {
-            return match touched {
+            return match touched.filter(|touched| *touched > day) {
                 Some(touched) => Self::fresh(reach_before(rule, touched, now, MAX_BACK)),
                 None => Self::by_decisive_reading(day),
             };

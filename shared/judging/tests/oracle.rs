@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alerts::{AlertSubject, News, Rule, Watch};
+use alerts::{AlertSubject, MAX_BACK, News, Rule, Watch};
 use chrono::TimeDelta;
 use domain::given::rule_id;
 use domain::{
@@ -109,6 +109,14 @@ impl World {
         let session = self.session(now, &given);
         let judged = Box::pin(session.recheck(rules, &recheck)).await.expect("memory");
         judged.expect("every process knows the rule")
+    }
+
+    /// The time after which `d1` counts as silent, as it is learned.
+    async fn usual_silence(&self, now: Timestamp) -> TimeDelta {
+        let given = invocation();
+        let usual = Watch::Silence { after: None };
+        let limit = self.session(now, &given).silent_after(&usual, &given::device("d1")).await;
+        limit.expect("memory")
     }
 
     /// Judges silence, as each minute does.
@@ -1700,6 +1708,25 @@ async fn a_breach_of_two_days_ago_still_fires_when_the_rule_is_saved_or_edited()
     assert_eq!(world.news(), [News::Fired, News::Recovered]);
 }
 
+/// The judgement failed when the rule was judged on all its devices, and nothing has judged the device since.
+#[tokio::test]
+async fn the_recheck_that_a_saved_rule_hands_on_finds_a_breach_of_two_days_ago() {
+    const NOW: i64 = 2 * 1_440;
+    let rule = json!({"name": "Door", "device": "d1", "metric": "open", "above": 0});
+    let world = World::new(rule, &[given::reading("d1", at(0), None, &[("open", "1")])]).await;
+    let battery = |minute| given::reading("d1", at(minute), None, &[("battery_pct", "80")]);
+    let batteries: Vec<_> = (1..NOW / 30).map(|n| battery(n * 30)).collect();
+    world.put(&batteries).await;
+
+    let since = at(NOW).saturating_add(-MAX_BACK);
+    let recheck = Recheck { target: given::device("d1").into(), since, after: None, touch: 1 };
+    let rules = world.rules(at(NOW + 3)).await;
+    let given = invocation();
+    let session = world.session(at(NOW + 3), &given);
+    Box::pin(session.recheck(&rules, &recheck)).await.expect("memory");
+    assert_eq!(world.news(), [News::Fired]);
+}
+
 /// At home a person who saves a rule tries it at once.
 #[tokio::test]
 async fn a_rule_judges_the_next_reading_where_rules_are_read_each_second() {
@@ -2060,11 +2087,7 @@ async fn a_pause_of_the_server_makes_no_silence_usual() {
             quarter = quarter.next();
         }
 
-        let given = invocation();
-        let session = world.session(at(end), &given);
-        let usual = Watch::Silence { after: None };
-        let limit = session.silent_after(&usual, &given::device("d1")).await;
-        assert_eq!(limit.expect("memory"), minutes(12), "{pause} minutes");
+        assert_eq!(world.usual_silence(at(end)).await, minutes(12), "{pause} minutes");
     }
 }
 
@@ -2082,11 +2105,7 @@ async fn of_a_new_device_the_usual_silence_is_learned_with_each_hour() {
             world.seal_unjudged(quarter, at(now)).await;
             quarter = quarter.next();
         }
-        let given = invocation();
-        let session = world.session(at(now), &given);
-        let usual = Watch::Silence { after: None };
-        let learned = session.silent_after(&usual, &given::device("d1")).await;
-        assert_eq!(learned.expect("memory"), minutes(limit), "minute {now}");
+        assert_eq!(world.usual_silence(at(now)).await, minutes(limit), "minute {now}");
     }
 }
 

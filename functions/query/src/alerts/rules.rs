@@ -1,6 +1,6 @@
 //! `GET /alerts`, and `GET`, `PUT` and `DELETE /alerts/{id}`: the rules, with their states. Sends nothing.
 
-use ::alerts::{Rule, RuleBody, Scope, Watch};
+use ::alerts::{MAX_BACK, Rule, RuleBody, Scope, Watch};
 use api::{Problem, ProblemKind, Response, body};
 use chrono::TimeDelta;
 use domain::RuleId;
@@ -167,7 +167,8 @@ async fn judge_later(rule: &StoredRule, call: &mut Call<'_, impl Store>) -> Resu
     if !rule.definition.is_on {
         return Ok(());
     }
-    let recheck = (Rechecked::Rule(rule.id.clone()), call.session.now);
+    let since = call.session.now.saturating_add(-MAX_BACK);
+    let recheck = (Rechecked::Rule(rule.id.clone()), since);
     match call.session.note_rechecks(&[recheck]).await.cause {
         Some(error) => Err(error.into()),
         None => Ok(()),

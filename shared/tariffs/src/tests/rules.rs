@@ -36,6 +36,12 @@ impl Default for Small<'_> {
     }
 }
 
+/// The bill of 1 kWh in the quarter of an hour from a time on.
+fn bill_of_quarter(tariff: &str, time: &str) -> Bill {
+    let to = at(time).saturating_add(TimeDelta::minutes(15)).to_string();
+    Small { tariff, from: time, to: &to, used: (time, &["1"]), ..Small::default() }.bill()
+}
+
 impl Small<'_> {
     fn bill(&self) -> Bill {
         self.bill_of(&[range(at(self.from), at(self.to))])
@@ -103,10 +109,7 @@ fn the_newest_line_holds_and_where_it_has_ended_only_a_line_with_a_later_end() {
         ("2026-01-12T12:00:00Z", &["1", "0.1"]),
         ("2026-01-13T12:00:00Z", &["0"]),
     ] {
-        let to = at(time).saturating_add(TimeDelta::minutes(15)).to_string();
-        let bill =
-            Small { tariff, from: time, to: &to, used: (time, &["1"]), ..Small::default() }.bill();
-        assert_eq!(amounts(&bill), expected, "{time}");
+        assert_eq!(amounts(&bill_of_quarter(tariff, time)), expected, "{time}");
     }
 }
 
@@ -129,10 +132,7 @@ fn month_weekday_and_list_are_those_of_the_day_that_has_begun_and_hours_those_of
         ("2026-02-02T12:45:00Z", "5"),
         ("2026-02-02T18:00:00Z", "4"),
     ] {
-        let to = at(time).saturating_add(TimeDelta::minutes(15)).to_string();
-        let bill =
-            Small { tariff, from: time, to: &to, used: (time, &["1"]), ..Small::default() }.bill();
-        assert_eq!(money(&bill), price, "{time}");
+        assert_eq!(money(&bill_of_quarter(tariff, time)), price, "{time}");
     }
 }
 
