@@ -251,6 +251,12 @@ pub(crate) fn aws_service(
     let region = region.or(of_environment);
     let region = region.context("no region; set AWS_REGION, such as eu-west-1")?;
     let endpoint = runtime::config::endpoint(endpoint);
+    if let Some(endpoint) = &endpoint {
+        ensure!(
+            endpoint.starts_with("http://") || endpoint.starts_with("https://"),
+            "the address of a service of AWS in the environment, {endpoint}, does not begin with http:// or https://"
+        );
+    }
     let ca_bundle = runtime::config::ca_bundle()?;
     Ok(ServiceConfig { region, endpoint, credentials, ca_bundle })
 }

@@ -33,8 +33,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 pub(crate) const MAX_REQUEST: Duration = Duration::from_secs(30);
 
 /// The end of an error message about an invalid token.
-const TOKEN_FORM: &str = "a token is one word of ASCII without blanks, such as rt_..., alone in its file; `roomtide token create \
-    --quiet` prints it so";
+const TOKEN_FORM: &str = "a token is one word of ASCII without blanks, alone in its file; one of Roomtide begins with rt_, and \
+    `roomtide token create --quiet` prints it so";
 
 /// A client of one system: a server, a deployed table, or the data of a directory. Blocks, so it must not be used on a
 /// thread of the runtime.

@@ -16,7 +16,7 @@ use crate::concurrent::concurrently;
 use crate::interrupted::stop_on_ctrl_c;
 use crate::objects::SOME_REFUSED;
 use crate::output::{counted, print, print_error};
-use crate::progress;
+use crate::{progress, settings_file};
 use edits::DeviceEdit;
 use history::refusals::Refusal;
 
@@ -43,7 +43,7 @@ enum Action {
 
 #[derive(Debug, clap::Args)]
 struct Set {
-    /// The CSV file
+    /// The CSV file; - is standard input
     file: PathBuf,
     /// Only read the file and say what would be edited
     #[arg(long)]
@@ -58,9 +58,8 @@ const MAX_SHOWN: usize = 20;
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Action::Set(set) = &args.action;
-    let name = set.file.display();
-    let file = std::fs::File::open(&set.file).with_context(|| format!("cannot read {name}"))?;
-    let (edits, wrong) = edits::read(file).with_context(|| format!("{name}"))?;
+    let (file, name) = settings_file::open(&set.file)?;
+    let (edits, wrong) = edits::read(file).with_context(|| name.clone())?;
     if !wrong.is_empty() {
         show(&wrong);
         bail!("{name} has {}; nothing is sent", counted(number(wrong.len()), "error"));

@@ -102,7 +102,7 @@ impl Here {
         let is_useless = opened.is_unused();
         let Opened { system, loader, made } = opened;
         drop(loader);
-        let closed = runtime.block_on(system.shutdown());
+        let closed = runtime.block_on(system.shutdown_when_unused());
         if is_useless {
             remove(made, &path);
         }

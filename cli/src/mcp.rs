@@ -28,21 +28,25 @@ pub(crate) struct Args {
     at: SystemAt,
 }
 
-/// Passes messages to the system until standard input ends.
+/// Passes messages to the system until standard input ends. A program may keep this command running for days, so each
+/// message opens the system anew: no server could use a data directory that stayed open.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let client = args.at.open(Unnamed::Server)?.that_asks_once(MAX_REQUEST);
-    serve(&client, io::stdin().lock(), io::stdout().lock())?;
-    client.close()
+    let open = || Ok(args.at.open(Unnamed::Server)?.that_asks_once(MAX_REQUEST));
+    Ok(serve(open, io::stdin().lock(), io::stdout().lock())?)
 }
 
 /// Answers each line of the input that expects an answer, one after the other.
-fn serve(client: &Client, input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+fn serve(
+    open: impl Fn() -> anyhow::Result<Client>,
+    input: impl BufRead,
+    mut output: impl Write,
+) -> io::Result<()> {
     for line in input.split(b'\n') {
         let line = String::from_utf8_lossy(&line?).trim().to_owned();
         if line.is_empty() {
             continue;
         }
-        if let Some(answer) = answer(client, &line) {
+        if let Some(answer) = answer(&open, &line) {
             writeln!(output, "{answer}")?;
             output.flush()?;
         }
@@ -51,25 +55,37 @@ fn serve(client: &Client, input: impl BufRead, mut output: impl Write) -> io::Re
 }
 
 /// The server's answer to a message, or an error with the reason why no answer came. A notification has no answer.
-fn answer(client: &Client, line: &str) -> Option<Value> {
+fn answer(open: impl Fn() -> anyhow::Result<Client>, line: &str) -> Option<Value> {
     let message: Value = serde_json::from_str(line).unwrap_or_default();
-    let headers = headers(&message);
-    let ask = Ask { headers: &headers, ..Ask::json("POST", PATH, line) };
-    let failure = match client.send(ask) {
-        Ok(answer) if answer.status == 202 => return None,
-        Ok(answer) => match serde_json::from_str::<Value>(&answer.text) {
-            Ok(text) if text["jsonrpc"] == "2.0" => return Some(text),
-            _ => client.error(PATH, &answer),
-        },
-        Err(error) => error,
+    let answered = open().and_then(|client| {
+        let answered = pass(&client, line, &message);
+        client.close().and(answered)
+    });
+    let failure = match answered {
+        Ok(answer) => return answer,
+        Err(error) => format!("{error:#}"),
     };
-    let message_of = format!("{failure:#}");
+
     let Some(id) = message.get("id") else {
-        print_error(message_of);
+        print_error(failure);
         return None;
     };
-    let error = json!({"code": INTERNAL_ERROR, "message": message_of});
+    let error = json!({"code": INTERNAL_ERROR, "message": failure});
     Some(json!({"jsonrpc": "2.0", "id": id, "error": error}))
+}
+
+/// Passes a message to the server. `None` if the server takes it and does not answer.
+fn pass(client: &Client, line: &str, message: &Value) -> anyhow::Result<Option<Value>> {
+    let headers = headers(message);
+    let answer = client.send(Ask { headers: &headers, ..Ask::json("POST", PATH, line) })?;
+    if answer.status == 202 {
+        return Ok(None);
+    }
+
+    match serde_json::from_str::<Value>(&answer.text) {
+        Ok(text) if text["jsonrpc"] == "2.0" => Ok(Some(text)),
+        _ => Err(client.error(PATH, &answer)),
+    }
 }
 
 /// The headers that repeat parts of a message, since the protocol of 2026-07-28; empty for earlier versions.
@@ -101,17 +117,17 @@ mod tests {
     use super::*;
     use crate::fake_server::{self, Reply};
 
-    fn served(client: &Client, input: &str) -> Vec<Value> {
+    fn served(open: impl Fn() -> Client, input: &str) -> Vec<Value> {
         let mut output = Vec::new();
-        serve(client, input.as_bytes(), &mut output).unwrap();
+        serve(|| Ok(open()), input.as_bytes(), &mut output).unwrap();
         let text = String::from_utf8(output).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     #[test]
     fn each_line_is_a_request_of_its_own_and_notifications_have_no_answer() {
-        let server = fake_server::serve(|n, request| {
-            if n == 0 {
+        let server = fake_server::serve(|_, request| {
+            if request.method == "GET" {
                 return Reply::of(200, r#"{"status":"ready","up":"0s"}"#);
             }
             assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/mcp"));
@@ -128,11 +144,11 @@ mod tests {
                 }
             }
         });
-        let client = Client::new(&server.url, Some("rt_a")).unwrap();
+        let open = || Client::new(&server.url, Some("rt_a")).unwrap();
         let input = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n\n\
                      {\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\nno JSON\n\
                      {\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"ping\"}";
-        let answers = served(&client, input);
+        let answers = served(open, input);
         let ids: Vec<_> = answers.iter().map(|answer| answer["id"].clone()).collect();
         assert_eq!(ids, [json!(1), json!(null), json!("b")]);
         assert_eq!(answers[1]["error"]["code"], -32_700);
@@ -142,18 +158,18 @@ mod tests {
     fn a_server_that_refuses_or_is_away_is_named_in_the_answer() {
         let request = r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#;
         let server = fake_server::always(401, r#"{"detail": "no token"}"#);
-        let refused = &served(&server.client(), request)[0];
+        let refused = &served(|| server.client(), request)[0];
         assert_eq!(
             (&refused["id"], &refused["error"]["code"]),
             (&json!(7), &json!(INTERNAL_ERROR))
         );
         let message = refused["error"]["message"].as_str().unwrap();
         assert!(message.contains("401") && message.contains("--token"), "{message}");
-        let away = Client::new("http://127.0.0.1:1", None).unwrap();
-        let message = served(&away, request)[0]["error"]["message"].to_string();
+        let away = || Client::new("http://127.0.0.1:1", None).unwrap();
+        let message = served(away, request)[0]["error"]["message"].to_string();
         assert!(message.contains("cannot reach http://127.0.0.1:1"), "{message}");
         let notification = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-        assert_eq!(served(&away, notification), Vec::<Value>::new());
+        assert_eq!(served(away, notification), Vec::<Value>::new());
     }
 
     /// Who asks waits for the answer, and may ask again.
@@ -165,8 +181,8 @@ mod tests {
             1 => Reply::with(429, "retry-after: 100000\r\n", "{}"),
             _ => panic!("asked again"),
         });
-        let client = Client::new(&server.url, None).unwrap().that_asks_once(MAX_REQUEST);
-        let message = served(&client, request)[0]["error"]["message"].to_string();
+        let open = || Client::new(&server.url, None).unwrap().that_asks_once(MAX_REQUEST);
+        let message = served(open, request)[0]["error"]["message"].to_string();
         assert!(message.contains("answers 429"), "{message}");
     }
 

@@ -24,22 +24,25 @@ pub(crate) fn json(path: &Path) -> anyhow::Result<Value> {
 
 /// Reads the text of a file.
 pub(crate) fn content(path: &Path) -> anyhow::Result<String> {
-    if path == Path::new(STANDARD) {
-        return whole(io::stdin(), "standard input");
-    }
-    let name = path.display().to_string();
-    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
-    whole(file, &name)
-}
-
-/// Reads the text without a byte order mark, which some editors write.
-fn whole(from: impl Read, name: &str) -> anyhow::Result<String> {
+    let (file, name) = open(path)?;
     let mut text = String::new();
-    let read = from.take(MAX_LENGTH + 1).read_to_string(&mut text);
+    let read = file.take(MAX_LENGTH + 1).read_to_string(&mut text);
     let read = read.with_context(|| format!("cannot read {name}"))?;
     ensure!(read as u64 <= MAX_LENGTH, "{name} has more than 16 MiB");
 
+    // Some editors write a byte order mark.
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}
+
+/// Opens a file, or standard input. Returns its name, too.
+pub(crate) fn open(path: &Path) -> anyhow::Result<(Box<dyn Read>, String)> {
+    if path == Path::new(STANDARD) {
+        return Ok((Box::new(io::stdin()), "standard input".to_owned()));
+    }
+
+    let name = path.display().to_string();
+    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+    Ok((Box::new(file), name))
 }
 
 /// Writes an export to a file, or else to standard output.

@@ -7,14 +7,15 @@ use anyhow::Context as _;
 use aws::StoreConfig;
 use http::{Request, Response};
 
-use crate::{Bulk, Data, Options, System, TableApi, engine};
+use crate::engine::{self, RunningEngine};
+use crate::{Bulk, Data, Options, System, TableApi};
 
 /// The data in a directory, for a command that reads or changes it.
 ///
 /// The user who can open the directory owns the data, so no request needs an access token.
 pub enum DataDirectory {
     /// Another process of this user runs the engine; requests go to its table.
-    Running(Box<TableApi>),
+    Running(Box<TableApi>, RunningEngine),
     /// No other process uses the directory, so this process runs the engine.
     Opened(Box<System>),
 }
@@ -24,8 +25,8 @@ impl DataDirectory {
     ///
     /// The functions cache nothing, so that each answer is what the table holds.
     pub async fn open(directory: &Path) -> anyhow::Result<Option<Self>> {
-        if let Some(store) = engine::running(directory) {
-            return Self::of_running(store).await.map(Some);
+        if let Some(engine) = engine::running(directory) {
+            return Self::of_running(engine).await.map(Some);
         }
 
         let file = engine::database_file(directory);
@@ -44,15 +45,15 @@ impl DataDirectory {
             Ok(system) => Ok(Some(Self::Opened(Box::new(system)))),
             // Another process was quicker.
             Err(error) => {
-                let store = engine::running(directory).ok_or(error)?;
-                Self::of_running(store).await.map(Some)
+                let engine = engine::running(directory).ok_or(error)?;
+                Self::of_running(engine).await.map(Some)
             }
         }
     }
 
-    async fn of_running(store: StoreConfig) -> anyhow::Result<Self> {
-        let api = Box::pin(TableApi::connect(store)).await?;
-        Ok(Self::Running(Box::new(api)))
+    async fn of_running(engine: RunningEngine) -> anyhow::Result<Self> {
+        let api = Box::pin(TableApi::connect(engine.store_config().clone())).await?;
+        Ok(Self::Running(Box::new(api), engine))
     }
 
     /// Whether a path is a file of existing data, which must not be overwritten by another file.
@@ -63,7 +64,7 @@ impl DataDirectory {
     /// The settings with which a store reaches the table.
     pub const fn store_config(&self) -> &StoreConfig {
         match self {
-            Self::Running(api) => api.store_config(),
+            Self::Running(_, engine) => engine.store_config(),
             Self::Opened(system) => system.store_config(),
         }
     }
@@ -71,7 +72,7 @@ impl DataDirectory {
     /// Returns the writer of many rollups at once; `None` if another process has the data open.
     pub fn bulk(&self) -> Option<Bulk> {
         match self {
-            Self::Running(_) => None,
+            Self::Running(..) => None,
             Self::Opened(system) => Some(system.bulk()),
         }
     }
@@ -79,7 +80,7 @@ impl DataDirectory {
     /// Waits until the stream is delivered. If another process runs the engine, returns at once.
     pub async fn settle(&self) -> anyhow::Result<()> {
         match self {
-            Self::Running(_) => Ok(()),
+            Self::Running(..) => Ok(()),
             Self::Opened(system) => system.settle().await,
         }
     }
@@ -87,16 +88,16 @@ impl DataDirectory {
     /// Sends a request to the API.
     pub async fn send(&self, request: Request<Vec<u8>>) -> anyhow::Result<Response<Vec<u8>>> {
         match self {
-            Self::Running(api) => api.send(request).await,
+            Self::Running(api, _) => api.send(request).await,
             Self::Opened(system) => system.send(request).await,
         }
     }
 
-    /// Closes the data if this process opened it.
+    /// Closes the data if this process opened it, as soon as no other process uses it.
     pub async fn close(self) -> anyhow::Result<()> {
         match self {
-            Self::Running(_) => Ok(()),
-            Self::Opened(system) => system.shutdown().await,
+            Self::Running(..) => Ok(()),
+            Self::Opened(system) => system.shutdown_when_unused().await,
         }
     }
 }

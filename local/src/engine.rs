@@ -25,7 +25,7 @@ mod throttle;
 mod writer;
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -67,6 +67,8 @@ const ADDRESS: &str = "engine-address";
 /// How often, and after which pause, a directory is looked at in which another process is just starting or ending.
 const LOOKS: u32 = 100;
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
+/// The number of looks after which a process says that it waits for others.
+const LOOKS_BEFORE_WARNING: u32 = 20;
 
 /// A running engine with its table.
 pub struct Engine {
@@ -273,19 +275,54 @@ fn store_config(endpoint: String, key: String) -> StoreConfig {
     }
 }
 
-/// The settings to reach an engine that another process runs in this directory; `None` without such an engine. Waits
-/// for an engine that is just starting: it has the lock, and no address yet.
-pub(crate) fn running(directory: &Path) -> Option<StoreConfig> {
+/// An engine that another process runs. While this value exists, a command that runs the engine does not end.
+#[derive(Debug)]
+pub struct RunningEngine {
+    store: StoreConfig,
+    _in_use: File,
+}
+
+impl RunningEngine {
+    /// The settings with which a store reaches its table.
+    pub(crate) const fn store_config(&self) -> &StoreConfig {
+        &self.store
+    }
+}
+
+/// The engine that another process runs in this directory. Waits for one that is just starting, which has the lock and
+/// no address yet, and for the end of one that is just ending.
+pub(crate) fn running(directory: &Path) -> Option<RunningEngine> {
     for _ in 0..LOOKS {
         if !directory_lock::is_taken(directory) {
             return None;
         }
-        if let [Some(endpoint), Some(key), _] = address(directory) {
-            return Some(store_config(endpoint, key));
+        let address_file = File::open(directory.join(ADDRESS)).ok();
+        let in_use = address_file.filter(|file| file.try_lock_shared().is_ok());
+        if let (Some(in_use), [Some(endpoint), Some(key), _]) = (in_use, address(directory)) {
+            return Some(RunningEngine { store: store_config(endpoint, key), _in_use: in_use });
         }
         thread::sleep(LOOK_PAUSE);
     }
     None
+}
+
+/// Waits until no other process uses the engine that this process runs with a database file, and says so if that takes
+/// a while. None can begin to use it while the returned file is open. Blocks.
+pub(crate) fn wait_until_unused(database_file: &Path) -> anyhow::Result<File> {
+    let address_file = File::open(database_file.with_file_name(ADDRESS))?;
+    let mut looks = 0;
+    while let Err(error) = address_file.try_lock() {
+        if let TryLockError::Error(error) = error {
+            return Err(error.into());
+        }
+        looks += 1;
+        if looks == LOOKS_BEFORE_WARNING {
+            let file = database_file.display();
+            warn(format_args!("another roomtide still uses {file} through this one; waits for it"));
+        }
+        thread::sleep(LOOK_PAUSE);
+    }
+    Ok(address_file)
 }
 
 /// The address of the engine in a directory, its access key, and the id of its process, as far as they are written.
@@ -549,7 +586,7 @@ mod tests {
             thread::sleep(LOOK_PAUSE * 3);
             write_private(&directory.path().join(ADDRESS), "http://127.0.0.1:1\nk\n7\n").unwrap();
             let found = found.join().unwrap().unwrap();
-            assert_eq!(found.endpoint.as_deref(), Some("http://127.0.0.1:1"));
+            assert_eq!(found.store.endpoint.as_deref(), Some("http://127.0.0.1:1"));
         });
 
         thread::scope(|scope| {
@@ -557,6 +594,28 @@ mod tests {
             thread::sleep(LOOK_PAUSE * 3);
             drop(starting);
             started.join().unwrap().unwrap().stop().unwrap();
+        });
+    }
+
+    #[test]
+    fn an_engine_that_others_use_is_waited_for_and_then_closed_to_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = start(directory.path()).unwrap();
+        let used = running(directory.path()).unwrap();
+        let file = engine.file().to_owned();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| wait_until_unused(&file));
+            thread::sleep(LOOK_PAUSE * 3);
+            assert!(!waiting.is_finished(), "it is used");
+            drop(used);
+            let _closed = waiting.join().unwrap().unwrap();
+
+            let next = scope.spawn(|| start(directory.path()));
+            let none = scope.spawn(|| running(directory.path()));
+            thread::sleep(LOOK_PAUSE * 3);
+            assert!(!none.is_finished(), "nobody begins to use it");
+            engine.stop().unwrap();
+            next.join().unwrap().unwrap().stop().unwrap();
         });
     }
 

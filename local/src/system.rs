@@ -27,7 +27,7 @@ use crate::dead_letters::DeadLetters;
 use crate::deployment::{
     REGISTRY_STREAM, ROLLUP_QUEUE, ROLLUP_STREAM, SCHEDULE_PERIOD, StreamSource,
 };
-use crate::engine::{Engine, Queue};
+use crate::engine::{Engine, Queue, wait_until_unused};
 use crate::functions::{self, Consumers, Functions};
 use crate::gateway::{self, Authorizer};
 use crate::loader::Loader;
@@ -404,6 +404,15 @@ impl System {
     /// Returns the records and messages that no function could process, oldest first.
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
         self.dead_letters.all()
+    }
+
+    /// Ends as [`shutdown`](Self::shutdown) does, as soon as no other process uses the data through this one. A command
+    /// ends so: a person who starts two commands does not know which of them opened the data.
+    pub async fn shutdown_when_unused(self) -> anyhow::Result<()> {
+        let file = self.engine.file().to_owned();
+        let _closed_to_others =
+            tokio::task::spawn_blocking(move || wait_until_unused(&file)).await??;
+        self.shutdown().await
     }
 
     /// Stops after the requests under way are answered. Undelivered stream records and messages stay in the file.

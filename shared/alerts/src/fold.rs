@@ -74,6 +74,25 @@ impl Phase {
             }
         }
     }
+
+    /// The phase at an earlier instant, if the present episode ran then.
+    pub(crate) fn running_at(self, at: Timestamp) -> Option<Self> {
+        match self {
+            Self::Firing { since, fired } | Self::Recovering { since, fired, .. } => {
+                Self::of_episode(since, fired, at)
+            }
+            Self::Pending { since } if since <= at => Some(self),
+            Self::Pending { .. } | Self::Normal { .. } => None,
+        }
+    }
+
+    /// The phase of an episode at an instant; `None` before it.
+    pub(crate) fn of_episode(since: Timestamp, fired: Timestamp, at: Timestamp) -> Option<Self> {
+        if fired <= at {
+            return Some(Self::Firing { since, fired });
+        }
+        (since <= at).then_some(Self::Pending { since })
+    }
 }
 
 /// The state of the fold at an instant.

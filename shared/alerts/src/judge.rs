@@ -6,7 +6,7 @@ use domain::{TimeRange, Timestamp};
 
 use crate::fold::{EpisodeChange, Fired, Fold, Observation, Phase, SilenceLimit};
 use crate::message::{Message, News, next_number};
-use crate::rule::Rule;
+use crate::rule::{Rule, Side};
 use crate::start::{ReadingsBefore, Start};
 use crate::state::{Anchor, EpisodeState, ToldAlert};
 use crate::{MAX_AHEAD, MAX_BACK, MAX_UNJUDGED, MAX_UNKNOWN, SETTLING};
@@ -60,7 +60,7 @@ pub fn fold_episodes(
 
     let range = judged_range(state, start, readings, now);
     let AnchoredFold { anchor, fold, changes } =
-        fold_by_anchor(rule, silence, &start.fold, readings, &range);
+        fold_by_anchor(rule, silence, start.fold(rule, readings), readings, &range);
 
     let mut maker = MessageMaker::after(state, rule, &fold, input.has_left, now);
     let acknowledged = state.and_then(|state| state.acknowledged_in(&fold));
@@ -132,11 +132,11 @@ struct AnchoredFold {
 fn fold_by_anchor(
     rule: &Rule,
     silence: SilenceLimit<'_>,
-    start: &Fold,
+    mut fold: Fold,
     readings: &[Observation],
     range: &JudgedRange,
 ) -> AnchoredFold {
-    let (mut fold, mut changes) = (start.clone(), Vec::new());
+    let mut changes = Vec::new();
     let is_before = |reading: &Observation| reading.at <= range.anchor_at;
     let (before_anchor, after_anchor) = readings.split_at(readings.partition_point(is_before));
     fold.run(rule, silence, before_anchor, range.anchor_at, &mut changes);
@@ -191,6 +191,18 @@ impl Start {
             }
         };
         &readings[first..]
+    }
+
+    /// The fold at the start. Where decisive readings show the phase, an episode of which the state knows goes on only if
+    /// the first of them is in breach.
+    fn fold(&self, rule: &Rule, readings: &[Observation]) -> Fold {
+        let decisive = readings.first().filter(|first| first.at <= self.from);
+        let is_in_breach =
+            decisive.is_some_and(|first| rule.side(first.value.as_ref()) == Some(Side::Breach));
+        if self.before() == ReadingsBefore::Decisive && !is_in_breach {
+            return Fold::normal(self.from);
+        }
+        self.fold.clone()
     }
 }
 
@@ -374,9 +386,7 @@ fn next_repeat(
 
 /// When the state is judged again. `None` if the state has been normal for an hour, without a message.
 ///
-/// A process that judges batches may use rules that are a minute old, and may skip a batch that a newer rule would
-/// judge. So a state is judged once more when every process knows the rule. If a pause of the rule holds an alert back,
-/// the state is judged again soon, because a person may end the pause.
+/// If a pause of the rule holds an alert back, the state is judged again soon, because a person may end the pause.
 fn due(
     rule: &Rule,
     state: &EpisodeState,
@@ -384,9 +394,7 @@ fn due(
     ahead: &[Observation],
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let known_by_all_at = rule.changed.saturating_add(MAX_UNKNOWN);
     if let Phase::Normal { from } = state.fold.phase
-        && known_by_all_at <= now
         && state.told.told_at.is_none_or(|at| at.saturating_add(SETTLING) <= now)
         && from.saturating_add(SETTLING) <= now
         && !state.told.is_firing
@@ -403,7 +411,6 @@ fn due(
         pause,
         pause.filter(|_| is_held_back).map(|_| now.saturating_add(MAX_UNKNOWN)),
         ahead.first().map(|reading| reading.at.saturating_add(-MAX_AHEAD)),
-        Some(known_by_all_at).filter(|at| *at > now),
     ];
     let latest = now.saturating_add(MAX_UNJUDGED);
     Some(next.into_iter().flatten().fold(latest, Timestamp::min))

@@ -34,7 +34,7 @@ pub struct Rule {
     pub is_on: bool,
     /// The end of the rule's pause. Before this time, the rule makes no message.
     pub paused_until: Option<Timestamp>,
-    /// When the rule was last saved or switched on.
+    /// When the rule was saved, or last edited so that episodes may differ.
     pub changed: Timestamp,
 }
 
@@ -249,6 +249,22 @@ impl Rule {
             Watch::Silence { .. } => NoData::Fire,
             _ => self.no_data,
         }
+    }
+
+    /// Whether the phases of all episodes are the same by another rule. The rules may differ in their names, in their
+    /// pauses, and in the messages that they make of phases.
+    pub fn judges_as(&self, other: &Self) -> bool {
+        let of_other = other.clone();
+        let same = Self {
+            name: of_other.name,
+            repeat: of_other.repeat,
+            sends_recovery: of_other.sends_recovery,
+            ignores_quiet_hours: of_other.ignores_quiet_hours,
+            paused_until: of_other.paused_until,
+            changed: of_other.changed,
+            ..self.clone()
+        };
+        same == *other
     }
 
     /// Whether the rule may make messages at `now`: it is on, and not paused.

@@ -21,9 +21,9 @@ pub struct Start {
 pub enum ReadingsBefore {
     /// None, because the fold continues a stored one.
     None,
-    /// The newest, because its value may still hold.
+    /// The newest, because its value may still hold. The phase at the start is known.
     Newest,
-    /// All from the newest decisive one on ([`Rule::is_decisive`]), because no judgement says what was before.
+    /// All from the newest decisive one on ([`Rule::is_decisive`]), because only they show the phase at the start.
     Decisive,
 }
 
@@ -34,10 +34,10 @@ impl Start {
     /// the `since` of a recheck. `None` if only time has passed, or if a person saved the rule. The fold begins at the
     /// anchor of the state. If a reading before the anchor was touched, the fold begins before this reading, by an hour
     /// and the rule's `for` or `clear_for`: at most a day back, or [`MAX_BACK_FIRING`] while the alert fires, because the
-    /// reading may be its cause. Without a state the fold begins before the touched reading, at most a day back.
+    /// reading may be its cause.
     ///
-    /// If no stored fold says what was a day ago, or its anchor cannot be trusted, the fold begins a day back, in the phase
-    /// that the newest decisive reading before shows.
+    /// Without a state, the fold begins before the touched reading, or a day back. It begins a day back, too, if the
+    /// anchor of the state cannot be trusted.
     pub fn of(
         rule: &Rule,
         state: Option<&EpisodeState>,
@@ -46,35 +46,34 @@ impl Start {
     ) -> Self {
         let day = now.saturating_add(-MAX_BACK);
         let Some(state) = state else {
-            return match touched.filter(|touched| *touched > day) {
-                Some(touched) => Self::fresh(reach_before(rule, touched, now, MAX_BACK)),
-                None => Self::by_decisive_reading(day),
-            };
+            let from = touched.map_or(day, |touched| reach_before(rule, touched, now, MAX_BACK));
+            return Self::by_decisive_reading(from);
         };
         // An anchor is not trusted if it was made by a clock that was ahead, or by another version of the rule.
         let newest = now.saturating_add(MAX_AHEAD - SETTLING);
         if state.anchor.at > newest || state.changed != rule.changed {
-            return Self::by_decisive_reading(day);
+            return Self { before: ReadingsBefore::Decisive, ..Self::within_history(state, day) };
         }
 
-        let (from, fold) = (state.anchor.at, state.anchor.fold.clone());
-        let anchored = Self { from, fold, before: ReadingsBefore::None };
+        let (anchor, fold) = (state.anchor.at, state.anchor.fold.clone());
+        let anchored = Self { from: anchor, fold, before: ReadingsBefore::None };
         let Some(touched) = touched else { return anchored };
         let back = if state.is_firing() { MAX_BACK_FIRING } else { MAX_BACK };
         let from = reach_before(rule, touched, now, back);
-        if touched <= state.anchor.at {
-            Self::within_stored_episode(state, from)
-        } else if state.due.is_none() && from > state.anchor.at {
-            // The state is at rest: nothing happened between the anchor and `from`.
-            Self::fresh(from)
+        // Of a state at rest, nothing happened between the anchor and `from`.
+        let is_at_rest =
+            state.due.is_none() && matches!(state.anchor.fold.phase, Phase::Normal { .. });
+        if touched <= anchor {
+            Self::within_history(state, from)
+        } else if is_at_rest && from > anchor {
+            Self { from, fold: Fold::normal(from), before: ReadingsBefore::Newest }
         } else {
             anchored
         }
     }
 
     /// Where the fold begins if a device has more readings than one judgement reads: before the touched reading, by an
-    /// hour and the rule's `for` or `clear_for`. If a running episode began earlier, the fold continues the stored
-    /// episode.
+    /// hour and the rule's `for` or `clear_for`.
     pub fn near(
         rule: &Rule,
         state: Option<&EpisodeState>,
@@ -83,40 +82,26 @@ impl Start {
     ) -> Self {
         let from = reach_before(rule, touched.unwrap_or(now), now, MAX_BACK);
         match state.filter(|state| state.changed == rule.changed) {
-            Some(state) => Self::within_stored_episode(state, from),
-            None => Self::fresh(from),
+            Some(state) => Self::within_history(state, from),
+            None => Self::by_decisive_reading(from),
         }
-    }
-
-    /// A fold that begins in the phase normal, whatever happened before.
-    const fn fresh(from: Timestamp) -> Self {
-        Self { from, fold: Fold::normal(from), before: ReadingsBefore::Newest }
     }
 
     /// A fold that begins in the phase that the readings before it show. A breach may last although later readings lack
     /// the metric, or lie between the limits.
-    fn by_decisive_reading(from: Timestamp) -> Self {
-        Self { before: ReadingsBefore::Decisive, ..Self::fresh(from) }
+    const fn by_decisive_reading(from: Timestamp) -> Self {
+        Self { from, fold: Fold::normal(from), before: ReadingsBefore::Decisive }
     }
 
-    /// A start before the anchor, in the phase that the stored episode had at `from`: no reading before `from` was
-    /// touched.
-    fn within_stored_episode(state: &EpisodeState, from: Timestamp) -> Self {
-        let mut start = Self::fresh(from);
-        match state.fold.phase {
-            Phase::Firing { since, fired } | Phase::Recovering { since, fired, .. }
-                if fired <= from =>
-            {
-                start.fold.phase = Phase::Firing { since, fired };
-            }
-            Phase::Pending { since }
-            | Phase::Firing { since, .. }
-            | Phase::Recovering { since, .. }
-                if since <= from =>
-            {
-                start.fold.phase = Phase::Pending { since };
-            }
-            _ => {}
+    /// A start before the anchor, within the episode that ran at `from` according to the state. If that episode has
+    /// ended since, or if there is none, the readings before show the phase: the touched reading may have ended it.
+    fn within_history(state: &EpisodeState, from: Timestamp) -> Self {
+        let mut start = Self::by_decisive_reading(from);
+        if let Some(phase) = state.fold.phase.running_at(from) {
+            start.fold.phase = phase;
+            start.before = ReadingsBefore::Newest;
+        } else if let Some(phase) = state.told.phase_at(from) {
+            start.fold.phase = phase;
         }
         start
     }

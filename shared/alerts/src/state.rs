@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::fold::{Fold, KnownSilence};
+use crate::fold::{Fold, KnownSilence, Phase};
 use crate::link::{LinkKey, MAX_LINKS};
 use crate::text;
 use crate::{MAX_UNJUDGED, SETTLING};
@@ -72,6 +72,15 @@ pub struct ToldAlert {
     pub told_at: Option<Timestamp>,
 }
 
+impl ToldAlert {
+    /// The phase at an instant, if the episode in the last message ran then.
+    pub(crate) fn phase_at(&self, at: Timestamp) -> Option<Phase> {
+        let has_ended = !self.is_firing && self.until <= Some(at);
+        let (since, fired) = self.since.zip(self.fired).filter(|_| !has_ended)?;
+        Phase::of_episode(since, fired, at)
+    }
+}
+
 impl EpisodeState {
     /// Whether an episode goes on.
     pub fn is_firing(&self) -> bool {
@@ -90,10 +99,10 @@ impl EpisodeState {
         self.due.is_some_and(|due| due <= now || due > latest)
     }
 
-    /// The breach that was acknowledged, if the episode of `fold` contains it.
+    /// The breach that was acknowledged, if its episode goes on in `fold`. Its first readings may have been deleted.
     pub(crate) fn acknowledged_in(&self, fold: &Fold) -> Option<Timestamp> {
-        let episode = fold.phase.fired()?;
-        self.acknowledged.filter(|at| episode.since <= *at)
+        let since = fold.phase.fired()?.since;
+        self.acknowledged.filter(|at| since <= *at || Some(since) <= self.judged_until)
     }
 
     /// Acknowledges the running episode, which ends its repetitions. Returns whether an episode is running.

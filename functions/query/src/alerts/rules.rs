@@ -146,18 +146,23 @@ pub(crate) fn after_saving(failure: Problem) -> Problem {
     Problem { detail, ..failure }
 }
 
-/// The rule to store. An edit moves the time `changed` forward, so that a judgement by the old rule is refused. A pause
-/// keeps `changed`, and so does saving an equal rule. Saving an equal rule without a pause keeps the pause.
+/// The rule to store. An edit moves the time `changed` forward, so that a judgement by the old rule is refused and all
+/// is judged anew. A pause keeps `changed`, and so does an edit of what a judgement does not depend on. Saving an equal
+/// rule without a pause keeps the pause.
 fn replace(before: Option<&StoredRule>, id: RuleId, wanted: Rule) -> StoredRule {
     let Some(before) = before else { return StoredRule { id, version: 1, definition: wanted } };
     let Rule { changed, paused_until, .. } = before.definition;
-    let same = Rule { changed, paused_until, ..wanted.clone() };
-    let definition = if same == before.definition {
-        Rule { paused_until: wanted.paused_until.or(paused_until), ..same }
+    let mut definition = wanted;
+    definition.changed = if definition.judges_as(&before.definition) {
+        changed
     } else {
-        let next = changed.saturating_add(TimeDelta::milliseconds(1));
-        Rule { changed: wanted.changed.max(next), ..wanted }
+        definition.changed.max(changed.saturating_add(TimeDelta::milliseconds(1)))
     };
+
+    let unpaused = Rule { paused_until, ..definition.clone() };
+    if unpaused == before.definition {
+        definition.paused_until = definition.paused_until.or(paused_until);
+    }
     StoredRule { id, version: before.version + 1, definition }
 }
 
