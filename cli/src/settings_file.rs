@@ -108,7 +108,9 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_file_of_settings_is_read_without_its_mark_and_not_without_end() {
-        assert_eq!(whole("\u{feff}{}".as_bytes(), "a").unwrap(), "{}");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "\u{feff}{}").unwrap();
+        assert_eq!(content(file.path()).unwrap(), "{}");
         let error = content(Path::new("/dev/zero")).unwrap_err().to_string();
         assert_eq!(error, "/dev/zero has more than 16 MiB");
     }

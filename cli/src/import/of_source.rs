@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use domain::{DeviceId, MetricName, Timestamp};
+use history::LineRules;
 use history::csv::totals::Totals;
 use history::line::{Line, Lines};
 use history::notes::Notes;
@@ -28,7 +29,9 @@ use super::estimate::Estimate;
 use super::hourly;
 use super::imported::Imported;
 use super::patterns::Patterns;
-use super::points::{Selection, SelectionOptions, SeriesMap, beside_no_means, in_vacant_hours};
+use super::points::{
+    Selection, SelectionOptions, SeriesMap, beside_no_means, in_vacant_hours, meet_tags,
+};
 use super::registry::RegistryLine;
 use super::round::Rounds;
 use super::session::{self, after_upload, exit_code, state_of};
@@ -64,6 +67,8 @@ struct Sorted {
     reader: LineReader,
     /// The time before which points are thinned.
     thin_before: Option<Timestamp>,
+    /// The patterns of what is left out of lines.
+    except: Patterns,
 }
 
 /// Imports a source, or reports in a dry run what an import would do.
@@ -116,17 +121,27 @@ fn sort(
     bar.set_message(sort::SORTING);
 
     let mut registry = Vec::new();
+    let except = Patterns::of(&args.except);
     let (items, total, disk) = match items {
         SourceItems::Points(points) => {
-            let map = wanted.map().clone();
+            let (map, selection) = (wanted.map().clone(), wanted.selection.clone());
+            let (device_tags, room_tag) = tags_of(&reader.rules);
+            let points = points.inspect(|point| {
+                if let Ok(point) = point {
+                    meet_tags(&device_tags, point);
+                    meet_tags(&room_tag, point);
+                }
+            });
             let points = wanted.of_points(points, notes.clone(), units.clone(), reader.clone());
             let sorted = sort::sorted(points, sort::RUN, bar)?;
             map.not_met().into_iter().for_each(print);
+            selection.unmatched().for_each(print);
+            device_tags.unmatched("--device-tags").into_iter().for_each(print);
+            room_tag.unmatched("--room-tag").into_iter().for_each(print);
             let (total, disk) = (sorted.total(), sorted.disk());
             (SortedItems::Points(United::new(sorted, notes.clone())), total, disk)
         }
         SourceItems::Lines(lines) => {
-            let except = Patterns::of(&args.except);
             let lines = of_lines(lines, &mut registry, &except, &notes);
             let sorted = sort::sorted(lines, sort::RUN, bar)?;
             let (total, disk) = (sorted.total(), sorted.disk());
@@ -139,7 +154,12 @@ fn sort(
     bar.set_message("");
     bar.set_length(total);
     let refusals = notes.take_refusals();
-    Ok(Sorted { items, total, disk, registry, refusals, notes, units, reader, thin_before })
+    Ok(Sorted { items, total, disk, registry, refusals, notes, units, reader, thin_before, except })
+}
+
+/// The tags that identify a device, and the tag that names a room, to see whether any point has them.
+fn tags_of(rules: &LineRules) -> (Patterns, Patterns) {
+    (Patterns::of(&rules.device_tags), Patterns::of(rules.room_tag.as_slice()))
 }
 
 /// Returns the readings and rows of lines. Keeps what they say of the registry apart, and notes refusals.
@@ -182,6 +202,14 @@ impl Sorted {
         self.total == 0 && self.refusals.count() == 0 && self.registry.is_empty()
     }
 
+    /// Prints the remarks about the source, when all of it is decoded.
+    fn print_remarks(&self) {
+        print_notes(&self.notes);
+        if let SortedItems::Lines(..) = self.items {
+            self.except.unmatched("--except").into_iter().for_each(print);
+        }
+    }
+
     fn options(&self, args: &ImportArgs) -> UploadOptions {
         args.upload_options(matches!(self.items, SortedItems::Points(_)))
     }
@@ -197,7 +225,7 @@ impl Sorted {
         let united = match &mut self.items {
             SortedItems::Lines(lines, totals) => {
                 let lines = std::mem::take(totals).add_up(lines, reader.now);
-                return decoded::lines(lines, Patterns::of(&args.except), self.notes.clone());
+                return decoded::lines(lines, self.except.clone(), self.notes.clone());
             }
             SortedItems::Points(united) => united,
         };
@@ -249,7 +277,7 @@ fn dry_run(args: &ImportArgs, mut sorted: Sorted, bar: &ProgressBar) -> anyhow::
         estimate.write_map(file)?;
         print(format_args!("{} has the series; edit it and import with --map", file.display()));
     }
-    print_notes(&sorted.notes);
+    sorted.print_remarks();
     if !sorted.notes.hourly().is_empty() {
         print(HOURS_UNASKED);
     }
@@ -289,7 +317,7 @@ fn upload(
     summary.refusals.append(std::mem::take(&mut sorted.refusals));
 
     print(&summary);
-    print_notes(&sorted.notes);
+    sorted.print_remarks();
     after_upload(client, summary.stored, goes_on);
     let metric_of = |device: &DeviceId, at: Timestamp| imported.value_without_past(device, at);
     hourly::note(&sorted.notes.hourly(), metric_of, client).into_iter().for_each(print);

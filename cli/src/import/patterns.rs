@@ -1,26 +1,51 @@
 //! Patterns of names: `*` matches any text and `?` any character. Knows no source.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use domain::Reading;
 use history::notes::Notes;
 
-/// A list of patterns; an empty list matches nothing.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Patterns(Vec<String>);
+/// A list of patterns; an empty list matches nothing. Clones remember together which patterns have matched.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Patterns {
+    patterns: Vec<String>,
+    unmatched: Arc<Mutex<BTreeSet<String>>>,
+}
 
 impl Patterns {
     /// Makes the patterns from an option's values.
     pub(super) fn of(patterns: &[String]) -> Self {
-        Self(patterns.to_vec())
+        let unmatched = patterns.iter().cloned().collect();
+        Self { patterns: patterns.to_vec(), unmatched: Arc::new(Mutex::new(unmatched)) }
+    }
+
+    /// The remark about the patterns of an option that have matched nothing.
+    pub(super) fn unmatched(&self, option: &str) -> Option<String> {
+        let unmatched = self.unmatched.lock().unwrap_or_else(PoisonError::into_inner);
+        let names: Vec<String> = unmatched.iter().map(|pattern| format!("{pattern:?}")).collect();
+        (!names.is_empty()).then(|| format!("{option} matches nothing: {}", names.join(", ")))
+    }
+
+    /// Whether a pattern has matched nothing so far.
+    pub(super) fn has_unmatched(&self) -> bool {
+        !self.unmatched.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     /// Whether the list is empty.
     pub(super) const fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.patterns.is_empty()
     }
 
     /// Whether a pattern matches this text.
     pub(super) fn name(&self, text: &str) -> bool {
-        self.0.iter().any(|pattern| is_match(pattern, text))
+        let mut unmatched = self.unmatched.lock().unwrap_or_else(PoisonError::into_inner);
+        // All patterns are tried only while one of them has matched nothing.
+        if !unmatched.is_empty() {
+            unmatched.retain(|pattern| !is_match(pattern, text));
+        }
+        drop(unmatched);
+        self.patterns.iter().any(|pattern| is_match(pattern, text))
     }
 
     /// Returns a reading without the metrics that match, which are counted; `None` if the device or all metrics match.
@@ -99,6 +124,17 @@ mod tests {
             let expected = is_match_by_trying(&characters(&pattern), &characters(&text));
             prop_assert_eq!(is_match(&pattern, &text), expected);
         }
+    }
+
+    #[test]
+    fn patterns_that_matched_nothing_are_named() {
+        let patterns = Patterns::of(&["sensor.*".to_owned(), "typo".to_owned(), "a".to_owned()]);
+        let said = || patterns.unmatched("--except");
+        assert_eq!(said().unwrap(), r#"--except matches nothing: "a", "sensor.*", "typo""#);
+        assert!(patterns.clone().name("sensor.a") && !patterns.name("other"));
+        assert_eq!(said().unwrap(), r#"--except matches nothing: "a", "typo""#);
+        assert!(patterns.name("typo") && patterns.name("a"));
+        assert_eq!((said(), patterns.has_unmatched()), (None, false));
     }
 
     #[test]

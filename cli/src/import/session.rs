@@ -189,6 +189,7 @@ fn look_for(witness: Option<&Witness>, client: &Client) -> anyhow::Result<Earlie
             Ok(Earlier::Unknown("the address answers no queries"))
         }
         404 => Ok(Earlier::Gone),
+        410 => Ok(Earlier::Unknown("the device of the last stored reading is being deleted")),
         403 => Ok(Earlier::Unknown("the token may not read")),
         _ => Err(client.error(&path, &answer)),
     }
@@ -230,7 +231,7 @@ mod tests {
         {
             assert_eq!(answered(status, body).unwrap(), Earlier::Gone, "{status} {body}");
         }
-        for (status, body) in [(403, "{}"), (404, ELSEWHERE)] {
+        for (status, body) in [(403, "{}"), (404, ELSEWHERE), (410, "{}")] {
             let unknown = answered(status, body).unwrap();
             assert!(
                 matches!(unknown, Earlier::Unknown(_)),

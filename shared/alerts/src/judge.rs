@@ -71,14 +71,15 @@ pub fn fold_episodes(
         maker.repeat(acknowledged.is_some());
     }
 
-    let MessageMaker { told, number, messages, .. } = maker;
+    let MessageMaker { told, number, messages, has_new_episode, .. } = maker;
+    let links = state.map(|state| state.links.clone()).unwrap_or_default();
     let mut state = EpisodeState {
         changed: rule.changed,
         silence: fold.silence(silence).or(known),
         fold,
         judged_until: range.judged_until,
         anchor,
-        links: links_of_episode(state, &told),
+        links: if has_new_episode { Vec::new() } else { links },
         told,
         number,
         acknowledged,
@@ -86,12 +87,6 @@ pub fn fold_episodes(
     };
     state.due = due(rule, &state, silence, ahead, now);
     Judgement { state, messages }
-}
-
-/// The links of the state before. They are kept while the last message is about the same episode.
-fn links_of_episode(before: Option<&EpisodeState>, told: &ToldAlert) -> Vec<String> {
-    let is_same = |before: &&EpisodeState| told.is_firing && before.told.since == told.since;
-    before.filter(is_same).map(|before| before.links.clone()).unwrap_or_default()
 }
 
 /// The instants that bound a judgement.
@@ -240,6 +235,8 @@ struct MessageMaker<'a> {
     told: ToldAlert,
     number: u64,
     messages: Vec<Message>,
+    /// Whether an episode has begun or ended, so that the links to the one before acknowledge nothing.
+    has_new_episode: bool,
 }
 
 impl<'a> MessageMaker<'a> {
@@ -253,7 +250,8 @@ impl<'a> MessageMaker<'a> {
     ) -> Self {
         let told = before.map(|before| before.told.clone()).unwrap_or_default();
         let number = before.map_or(0, |before| before.number);
-        Self { rule, fold, has_left, now, told, number, messages: Vec::new() }
+        let (messages, has_new_episode) = (Vec::new(), false);
+        Self { rule, fold, has_left, now, told, number, messages, has_new_episode }
     }
 
     /// Makes messages about episodes that have ended since the last judgement. [`tell_present`](Self::tell_present)
@@ -347,6 +345,7 @@ impl<'a> MessageMaker<'a> {
             return;
         }
 
+        self.has_new_episode |= news != News::Repeated;
         self.told = ToldAlert {
             is_firing: news.is_firing(),
             since: Some(episode.since),

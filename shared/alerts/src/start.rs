@@ -63,7 +63,10 @@ impl Start {
         // Of a state at rest, nothing happened between the anchor and `from`.
         let is_at_rest =
             state.due.is_none() && matches!(state.anchor.fold.phase, Phase::Normal { .. });
-        if touched <= anchor {
+        if touched < from {
+            // The touched reading may be the cause of the episode, and is out of reach.
+            Self { before: ReadingsBefore::Decisive, ..Self::within_history(state, from) }
+        } else if touched <= anchor {
             Self::within_history(state, from)
         } else if is_at_rest && from > anchor {
             Self { from, fold: Fold::normal(from), before: ReadingsBefore::Newest }

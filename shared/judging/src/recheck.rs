@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use alerts::{AlertSubject, MAX_UNKNOWN, Rule, Scope};
+use alerts::{AlertSubject, MAX_BACK, MAX_UNKNOWN, Rule, Scope};
 use domain::{DeviceId, RuleId, Timestamp};
 use table::{AlertKey, NoteRechecks, Recheck, Rechecked, Session, StoreError, StoredRule};
 
@@ -83,14 +83,18 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         id: &RuleId,
         recheck: &Recheck,
     ) -> Result<Option<JudgingReport>> {
+        // The recheck is stored a moment before the rule. A time ahead is of a wrong clock, and is not waited for.
+        let is_recent = |at: Timestamp| self.table.now.since(at).abs() < MAX_UNKNOWN;
+        if is_recent(recheck.since.saturating_add(MAX_BACK)) {
+            return Ok(None);
+        }
         // The rule is read again, because `rules` may be older. Without the new rule the recheck would be lost.
         let rule = match self.stored_rule(id).await {
             Ok(Some(rule)) if rule.definition.is_on => rule,
             Ok(_) | Err(StoreError::Unreadable(_)) => return Ok(Some(JudgingReport::default())),
             Err(error) => return Err(error.into()),
         };
-        // A rule that a clock ahead saved does not wait until that time comes.
-        if self.table.now.since(rule.definition.changed).abs() < MAX_UNKNOWN {
+        if is_recent(rule.definition.changed) {
             return Ok(None);
         }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use alerts::{MAX_BACK_FIRING, Observation, ReadingsBefore, Rule, Start};
+use alerts::{MAX_BACK, MAX_BACK_FIRING, Observation, ReadingsBefore, Rule, Start};
 use chrono::TimeDelta;
 use domain::{
     Aggregate, Device, DeviceId, MetricName, MetricRule, QuarterHour, RoomId, TimeRange, Timestamp,
@@ -19,8 +19,8 @@ use crate::devices::ListedDevices;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 
-/// The time without a new mean after which a room counts as silent.
-pub(crate) const ROOM_SILENCE: TimeDelta = TimeDelta::hours(1);
+/// The time without a new mean after which a room counts as silent. Many sensors send each hour, or a little less often.
+pub(crate) const ROOM_SILENCE: TimeDelta = TimeDelta::hours(3);
 /// The longest time from a quarter's end until the next quarter's rollup is complete: that quarter's own length, eleven
 /// minutes of waiting, a round through all groups of devices, and the time that making rollups takes.
 const SEALED_WITHIN: TimeDelta = TimeDelta::minutes(44);
@@ -130,15 +130,16 @@ impl<S: Store> JudgingSession<'_, S> {
             let from = QuarterHour::of(quarter.saturating_add(-lead)).start();
             self.means_between(mean, from, Timestamp::MAX)
         };
-        let means = means_from(QuarterHour::LENGTH).await?;
-
         let is_decisive = |value: &Observation| {
             value.at <= start.from() && rule.is_decisive(value.value.as_ref())
         };
-        if start.before() == ReadingsBefore::Decisive && !means.values.iter().any(is_decisive) {
-            return means_from(MAX_BACK_FIRING).await;
+        for lead in [QuarterHour::LENGTH, MAX_BACK] {
+            let means = means_from(lead).await?;
+            if start.before() != ReadingsBefore::Decisive || means.values.iter().any(is_decisive) {
+                return Ok(means);
+            }
         }
-        Ok(means)
+        means_from(MAX_BACK_FIRING).await
     }
 
     /// The means of a range. They end before the first quarter for which some device of the room has no complete

@@ -1,6 +1,7 @@
 //! Judges the rules that wait for whole quarters of an hour: budgets, counters and means of rooms. Makes no rollup.
 
-use alerts::{AlertSubject, Scope, Watch};
+use alerts::{AlertSubject, MAX_BACK, Scope, Watch};
+use chrono::TimeDelta;
 use domain::{TimeRange, Timestamp};
 use series::Horizon;
 use table::{AlertKey, StoredRule};
@@ -69,6 +70,14 @@ impl<S: Store> JudgingSession<'_, S> {
             (key, JudgingTask::Sealed { rule, sealed_until })
         });
         Tasks::of(Trigger::Sealed, rules, tasks)
+    }
+
+    /// The time since when past means of a room may have changed: a day, looked at once in each hour. A late reading or
+    /// a deletion changes them and stores no recheck, because the quarters are folded again later.
+    pub(crate) fn relook(&self, rule: &StoredRule, sealed_until: Timestamp) -> Option<Timestamp> {
+        let is_mean = matches!(rule.definition.scope, Scope::RoomMean(_));
+        let is_whole_hour = sealed_until.as_millis() % TimeDelta::hours(1).num_milliseconds() == 0;
+        (is_mean && is_whole_hour).then(|| self.table.now.saturating_add(-MAX_BACK))
     }
 
     /// Judges a rule by the quarters up to `sealed_until`, which have complete rollups. Lets the task rest until

@@ -1196,16 +1196,65 @@ async fn a_room_whose_quarters_are_sealed_late_is_not_silent() {
 
 /// The last mean is of the end of the first quarter. Who seals the quarter an hour later tells the silence.
 #[tokio::test]
-async fn a_silent_room_is_told_with_the_first_quarter_that_is_sealed_an_hour_after_its_last_mean() {
+async fn a_silent_room_is_told_with_the_first_quarter_that_is_sealed_three_hours_after_its_last_mean()
+ {
     let rule = json!({
         "name": "Air", "mean_of_room": "hall", "metric": "temperature", "above": 25,
         "no_data": "fire",
     });
     let world = World::new(rule, &[warm(1, -15, "20"), warm(1, 5, "20")]).await;
-    for start in [0, 15, 30, 45, 60] {
+    for start in (0..=180).step_by(15) {
         world.seal(QuarterHour::of(at(start)), at(start + 26)).await;
     }
-    assert_eq!((world.times_told(), world.since()), (vec![at(86)], vec![at(75)]));
+    assert_eq!((world.times_told(), world.since()), (vec![at(206)], vec![at(195)]));
+}
+
+/// A sensor of the hall sends each 65 minutes.
+#[tokio::test]
+async fn a_mean_holds_until_the_next_reading_of_a_sensor_that_sends_seldom() {
+    let rule = json!({
+        "name": "Damp", "mean_of_room": "hall", "metric": "temperature", "above": 25, "for": "2h",
+    });
+    let world = World::new(rule, &[warm(1, -15, "30")]).await;
+    for minute in (0..300).step_by(65) {
+        world.put(&[warm(1, minute, "30")]).await;
+    }
+    world.seal_up_to(at(300), at(326)).await;
+    assert_eq!((world.news(), world.since()), (vec![News::Fired], vec![at(0)]));
+}
+
+/// Quarters of the hall are folded again after four hours: a false value is deleted, or one comes late. All that follows
+/// lies between the limits.
+#[tokio::test]
+async fn a_mean_whose_past_changes_is_judged_anew_within_an_hour() {
+    let false_value = warm(1, 20, "30");
+    for (first, expected) in
+        [(Some(&false_value), vec![News::Fired, News::TakenBack]), (None, vec![News::Fired])]
+    {
+        let rule = json!({
+            "name": "Air", "mean_of_room": "hall", "metric": "temperature", "above": 25, "clear": 20,
+        });
+        let world = World::new(rule, &[warm(1, -15, "15")]).await;
+        world.put(first.map(std::slice::from_ref).unwrap_or_default()).await;
+        for minute in (30..330).step_by(10) {
+            world.put(&[warm(1, minute, "22")]).await;
+        }
+        world.seal_up_to(at(240), at(266)).await;
+        assert_eq!(world.news().len(), usize::from(first.is_some()));
+
+        match first {
+            Some(found) => {
+                world.store.delete_readings(&[ReadingKey::of(found)], &invocation()).await;
+            }
+            None => world.put(std::slice::from_ref(&false_value)).await,
+        }
+        let groups = (0..SWEEP_GROUPS).collect();
+        world.seal_groups(&groups, QuarterHour::of(at(20)), at(268)).await;
+        for start in (240..=300).step_by(15) {
+            world.seal(QuarterHour::of(at(start)), at(start + 26)).await;
+        }
+        assert_eq!(world.news(), expected);
+    }
 }
 
 // ---- Previews ----------------------------------------------------------------------------------
@@ -1764,6 +1813,23 @@ async fn an_alert_whose_only_breach_is_deleted_two_days_later_is_taken_back() {
     assert_eq!(world.news(), [News::Fired, News::TakenBack]);
 }
 
+/// A minute may run between the two writes of a request that saves a rule.
+#[tokio::test]
+async fn the_recheck_of_a_rule_that_is_not_saved_yet_stays() {
+    let rule = json!({"name": "Warm", "room": "hall", "metric": "temperature", "above": 30});
+    let world = World::new(rule, &[warm(1, 0, "31")]).await;
+    let since = at(5).saturating_add(-MAX_BACK);
+    let target = rule_id("unsaved").into();
+    let recheck = Recheck { target, since, after: None, touch: 1 };
+    for (now, is_done) in [(5, false), (6, false), (7, true)] {
+        let rules = world.rules(at(now)).await;
+        let given = invocation();
+        let session = world.session(at(now), &given);
+        let judged = Box::pin(session.recheck(&rules, &recheck)).await.expect("memory");
+        assert_eq!(judged.is_some(), is_done, "minute {now}");
+    }
+}
+
 /// Its clock is right again when the rule is judged.
 #[tokio::test]
 async fn the_recheck_of_a_rule_that_a_clock_ahead_saved_does_not_wait() {
@@ -1786,7 +1852,8 @@ async fn the_recheck_of_a_saved_rule_waits_until_every_process_knows_the_rule() 
     world.save(saved.clone()).await;
     given::store_home(&world.store, &[warm(2, 6, "31")]).await;
 
-    let recheck = Recheck { target: saved.id.into(), since: at(5), after: None, touch: 1 };
+    let noted = at(4).saturating_add(-MAX_BACK);
+    let recheck = Recheck { target: saved.id.into(), since: noted, after: None, touch: 1 };
     for (now, told) in [(4, 0), (6, 0), (7, 1)] {
         let rules = world.rules(at(now)).await;
         let given = invocation();

@@ -9,7 +9,7 @@ use history::notes::Notes;
 use history::point::Point;
 
 /// The selected part of a source.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone)]
 pub(in crate::import) struct Selection {
     /// The span in nanoseconds; the start is inclusive, the end exclusive.
     from: Option<i64>,
@@ -47,6 +47,11 @@ impl Selection {
         let nanos = |at: Timestamp| at.as_millis().saturating_mul(MILLISECOND);
         let (only, except) = (Patterns::of(options.only), Patterns::of(options.except));
         Ok(Self { from: from.map(nanos), to: to.map(nanos), only, except })
+    }
+
+    /// The remarks about patterns that have matched nothing.
+    pub(in crate::import) fn unmatched(&self) -> impl Iterator<Item = String> {
+        [self.only.unmatched("--only"), self.except.unmatched("--except")].into_iter().flatten()
     }
 
     /// Returns the span in nanoseconds; the end is exclusive.
@@ -91,6 +96,15 @@ fn names(patterns: &Patterns, point: &Point) -> bool {
     names.iter().any(|name| patterns.name(name) || patterns.name(&unescaped(name)))
 }
 
+/// Whether the names of the point's tags match a pattern that has matched nothing so far.
+pub(in crate::import) fn meet_tags(tags: &Patterns, point: &Point) {
+    if tags.has_unmatched() {
+        for tag in split(&point.tags, ',') {
+            tags.name(&unescaped(split(tag, '=')[0]));
+        }
+    }
+}
+
 /// Splits a text of line protocol at each unescaped occurrence of a character.
 fn split(text: &str, end: char) -> Vec<&str> {
     let (mut parts, mut begin, mut is_escaped) = (Vec::new(), 0, false);
@@ -131,6 +145,16 @@ mod tests {
             way: history::point::Way::Plain,
             hour: None,
         }
+    }
+
+    #[test]
+    fn a_tag_that_no_point_has_is_named() {
+        let tags = Patterns::of(&["entity_id".to_owned(), "Entity".to_owned()]);
+        meet_tags(&tags, &point(0));
+        assert_eq!(
+            tags.unmatched("--device-tags").unwrap(),
+            r#"--device-tags matches nothing: "Entity""#
+        );
     }
 
     #[test]

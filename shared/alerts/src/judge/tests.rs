@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fold::Phase;
+use crate::link::LinkKey;
 use crate::rule::Watch;
 
 fn rule(more: &Value, changed: i64) -> Rule {
@@ -259,6 +260,24 @@ fn an_edit_of_a_rule_or_a_deleted_reading_ends_no_acknowledgement() {
     device.readings.insert(2_020, Some(35));
     device.judge(Some(2_020), 2_020);
     assert_eq!(acknowledged_since(&device), (Some(at_minute(2_020)), false), "another episode");
+}
+
+/// A late reading moves the begin of the episode.
+#[test]
+fn a_link_works_while_its_episode_lasts() {
+    let rule = rule(&json!({"repeat": "1h"}), -10_000);
+    let mut device = Device { rule, readings: BTreeMap::from([(10, Some(35))]), state: None };
+    device.judge(Some(10), 10);
+    device.state.as_mut().expect("a state").add_link(&LinkKey::new([1; 16]));
+    device.readings.insert(5, Some(35));
+    device.judge(Some(5), 20);
+    device.judge(None, 80);
+    let links = |device: &Device| device.state.as_ref().expect("a state").links.len();
+    assert_eq!(links(&device), 1, "repeated");
+
+    device.readings.insert(81, Some(20));
+    device.judge(Some(81), 81);
+    assert_eq!(links(&device), 0, "ended");
 }
 
 #[test]
