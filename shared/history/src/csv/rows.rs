@@ -158,6 +158,17 @@ impl<'h> HeaderColumns<'h> {
         })
     }
 
+    /// The columns of a sum. A column that has the name of the whole sum comes first.
+    fn columns_of_sum(&self, sum: &str) -> anyhow::Result<Vec<usize>> {
+        if let Some(column) = self.indices.get(sum) {
+            return Ok(vec![*column]);
+        }
+        let (names, option) = (sum.split('+'), self.metric_option);
+        let has_names = names.clone().all(|name| !name.trim().is_empty());
+        ensure!(has_names, "{option}: {sum:?}: a column has no name");
+        names.map(|name| self.find(name, option)).collect()
+    }
+
     fn metrics(&self, metrics: &[Metric]) -> anyhow::Result<Vec<Bound>> {
         let bind = |metric: &Metric| {
             let name = metric.name.clone();
@@ -167,8 +178,7 @@ impl<'h> HeaderColumns<'h> {
 
             let Sum { columns, factor, total } =
                 metric.source.parse().context(self.metric_option)?;
-            let columns = columns.iter().map(|name| self.find(name, self.metric_option));
-            let columns = columns.collect::<anyhow::Result<_>>()?;
+            let columns = self.columns_of_sum(&columns)?;
             Ok(Bound { name, columns, factor, is_amount: total })
         };
         metrics.iter().map(bind).collect()
@@ -389,11 +399,13 @@ mod tests {
     /// Meters name their registers so.
     #[test]
     fn a_column_of_exactly_that_name_is_no_sum() {
-        let columns = wide(&["d:p=1.8.0+,n=L1+L2,x=A*2,s=A+1.8.0+*2"]);
+        let columns =
+            wide(&["d:p=1.8.0+,n=L1+L2,x=A*2,s=A+1.8.0+*2,k=1.8.0+*0.5,m=L1+L2*2,t=total(L1+L2)"]);
         let header = ["date", "A", "1.8.0+", "L1+L2", "A*2", "A+1.8.0+*2"];
         let row = ["2016/1/11 17:00", "1", "2", "3", "4", "5"];
         let (readings, _) = read(&columns, &[&header, &row]).unwrap();
-        assert!(readings[0].contains(r#""p":2,"n":3,"x":4,"s":5"#), "{readings:?}");
+        let expected = r#""p":2,"n":3,"x":4,"s":5,"k":1,"m":6,"t":3"#;
+        assert!(readings[0].contains(expected), "{readings:?}");
 
         let missing = read(&wide(&["d:p=2.8.0+"]), &[&header, &row]).unwrap_err();
         let missing = format!("{missing:#}");
