@@ -2,6 +2,7 @@
 
 use domain::DeviceId;
 use futures_util::{StreamExt as _, stream};
+use ports::port;
 
 use crate::db::{Db, ItemQuery, delete};
 use crate::item::attribute::STAY_ROOM;
@@ -13,8 +14,14 @@ use crate::{Belonging, Belongings, ItemKey, Patterns, PutOutcome, StoreError, St
 /// may also put in batches, and a function that deletes devices must not be able to replace a reading.
 const REMOVE_CONCURRENCY: usize = 32;
 
+/// Removes the items of a device, except its own item in the registry.
+#[port(
+    RemoveBelongings,
+    Query(Readings, Rollups, Stays, Attributes, Annotations),
+    DeleteItem(Readings, Rollups, Stays, SeenIn, Attributes, Annotations)
+)]
 impl<D: Db> Patterns<'_, D> {
-    /// At most `limit` belongings of a device, as they are this moment. Every item in the device's partitions is a
+    /// The belongings of a device, as they are this moment: at most `limit`. Every item in the device's partitions is a
     /// belonging, even if it cannot be read.
     pub async fn belongings(self, id: &DeviceId, limit: usize) -> StoreResult<Belongings> {
         let mut found = Vec::new();
