@@ -2,35 +2,13 @@
 
 use domain::{DeviceId, RoomId, Timestamp};
 
-use crate::keys::Key;
-
-/// The key of a stored item, whether or not it can be parsed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[must_use]
-pub struct ItemKey {
-    /// The partition key.
-    pub pk: String,
-    /// The sort key.
-    pub sk: String,
-}
+use crate::keys::{ItemKey, Key};
 
 /// A belonging of a device: the keys of one item, or of several items that are removed together or not at all. A fold
 /// that is still running also writes such items together, so that no item is left without the others.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[must_use]
 pub struct Belonging(pub Vec<ItemKey>);
-
-impl ItemKey {
-    /// The key of an item by its partition and its sort key.
-    pub fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
-        Self { pk: pk.into(), sk: sk.into() }
-    }
-
-    /// The stored form of a valid key.
-    pub fn of(key: &Key) -> Self {
-        Self { pk: key.pk(), sk: key.sk() }
-    }
-}
 
 impl Belonging {
     /// The two items of a stay, in the partitions of the device and of the room.

@@ -46,7 +46,7 @@ pub use self::rollup::group_name;
 pub use self::search_entry::from_search_entry;
 pub use self::seen::seen_of;
 pub use self::stay::from_stay;
-use crate::keys::{self, Key};
+use crate::keys::{self, ItemKey, Key};
 
 /// An item's attributes by name.
 pub type Item = BTreeMap<String, Attribute>;
@@ -156,6 +156,5 @@ fn present(
 
 /// The key attributes of an item.
 pub fn key(key: &Key) -> Item {
-    [(keys::PK.to_owned(), Attribute::S(key.pk())), (keys::SK.to_owned(), Attribute::S(key.sk()))]
-        .into()
+    ItemKey::of(key).into_item()
 }

@@ -50,13 +50,14 @@ pub use alert::{
 };
 pub use annotations::AnnotationQuery;
 pub use at_once::{AtOnce, at_once};
-pub use belonging::{Belonging, Belongings, ItemKey};
+pub use belonging::{Belonging, Belongings};
 pub use companion::{Companion, companions, entry_companions, search_companions};
 pub use deadline::Deadline;
 pub use error::{Cause, StoreError, StoreResult};
 pub use expected::Expected;
 pub use invocation::{Invocation, MAX_OPERATION};
 pub use item::UnreadableItem;
+pub use keys::ItemKey;
 pub use late::{Backlog, DeviceGroups, LateChanges, LateMark};
 pub use listing::{DueStates, ListPage, Listing, MAX_CACHED_ENTRIES};
 pub use meter_change::MeterChange;
