@@ -92,6 +92,20 @@ pub trait Decode: Sized {
     -> Result<Self, ItemError>;
 }
 
+/// A value that is decoded from the whole map of an item's attributes.
+pub trait FromItem: Sized {
+    /// Takes the value out of an item.
+    fn from_item(item: Item) -> Result<Self, ItemError>;
+}
+
+impl<T: FromItem> Decode for T {
+    fn decode(
+        attributes: impl IntoIterator<Item = (String, Attribute)>,
+    ) -> Result<Self, ItemError> {
+        Self::from_item(attributes.into_iter().collect())
+    }
+}
+
 /// Reads an item. The error has the item's key.
 pub fn read<T: Decode>(
     attributes: impl IntoIterator<Item = (String, Attribute)>,
