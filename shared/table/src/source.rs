@@ -4,8 +4,6 @@ use domain::{MemberError, PolledSourceId, Timestamp};
 use polling::{PolledSource, SecretTexts, SourceStatus, Spent};
 use serde_json::{Map, Value};
 
-use crate::Expected;
-
 /// A polled source.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
@@ -82,11 +80,6 @@ impl StoredSource {
     pub fn has_secrets_for(&self, source: &PolledSource) -> bool {
         let is_for = self.source().is_ok_and(|own| own.destination() == source.destination());
         is_for && !self.lacks_secrets
-    }
-
-    /// A save of this version expects that the previous version is stored.
-    pub const fn expected(&self) -> Expected {
-        Expected::before(self.version)
     }
 }
 

@@ -9,7 +9,8 @@ use crate::item::attribute::VERSION;
 use crate::item::{Attribute, Attributes as _, Kind as _, with_key};
 use crate::keys::{ALERT_CHANNELS, ALERT_RULES, Key};
 use crate::{
-    ChannelSecret, Failing, Listing, Patterns, StoreError, StoreResult, StoredChannel, StoredRule,
+    ChannelSecret, Expected, Failing, Listing, Patterns, StoreError, StoreResult, StoredChannel,
+    StoredRule,
 };
 
 /// The rules of alerts.
@@ -32,7 +33,7 @@ impl<D: Db> Patterns<'_, D> {
     /// Stores a rule in place of its previous version. A first version is stored only if there is no rule of this id.
     /// Returns whether the rule is stored. A repeat is refused.
     pub async fn put_alert_rule(self, rule: &StoredRule) -> StoreResult<bool> {
-        let new = put(rule.item()).when([expected(rule.expected())]);
+        let new = put(rule.item()).when([expected(Expected::before(rule.version))]);
         self.is_written(new).await
     }
 
@@ -64,7 +65,7 @@ impl<D: Db> Patterns<'_, D> {
         channel: &StoredChannel,
         secret: Option<&ChannelSecret>,
     ) -> StoreResult<bool> {
-        let new = put(channel.item()).when([expected(channel.expected())]);
+        let new = put(channel.item()).when([expected(Expected::before(channel.version))]);
         let Some(secret) = secret else { return self.is_written(new).await };
         let secret = put(with_key(&Key::AlertSecret(channel.id.clone()), secret.attributes()));
         Ok(self.transact(vec![new, secret]).await?.is_ok())

@@ -11,8 +11,8 @@ use crate::item::attribute::{DUE, RULE_CHANGED, VERSION};
 use crate::item::{self, Attribute, Kind as _};
 use crate::keys::{self, ALERT_STATES, Key};
 use crate::{
-    AlertKey, AlertState, DueStates, ItemKey, JudgementOutcome, ListPage, Listing, NewJudgement,
-    Patterns, StoreResult, StoredAlertState,
+    AlertKey, AlertState, DueStates, Expected, ItemKey, JudgementOutcome, ListPage, Listing,
+    NewJudgement, Patterns, StoreResult, StoredAlertState,
 };
 
 /// The number of deletions that run at once, each by a request: a role that may delete in batches may also put.
@@ -75,7 +75,7 @@ impl<D: Db> Patterns<'_, D> {
 impl<D: Db> Patterns<'_, D> {
     /// Stores a state in place of its previous version; returns whether it is stored. A repeat is refused.
     pub async fn put_alert_state(self, state: &StoredAlertState) -> StoreResult<bool> {
-        let new = put(state.item()).when([expected(state.expected())]);
+        let new = put(state.item()).when([expected(Expected::before(state.version))]);
         self.is_written(new).await
     }
 }
@@ -111,7 +111,7 @@ impl<D: Db> Patterns<'_, D> {
         let rule = check(&Key::AlertRule(rule.clone()))
             .when([is(RULE_CHANGED, Attribute::text(&changed))]);
         let state = judgement.state();
-        let state = put(state.item()).when([expected(state.expected())]);
+        let state = put(state.item()).when([expected(Expected::before(state.version))]);
         // The messages need no condition of their own: if that of the state fails, nothing is written.
         let logged = judgement.logged().iter().map(|message| put(message.item()));
         let waiting = judgement.waiting().iter().map(|message| put(message.item()));

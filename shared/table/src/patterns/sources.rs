@@ -12,7 +12,8 @@ use crate::item::attribute::{
 use crate::item::{Attribute, Attributes as _, ByPresence, JsonText, OrDefault, with_key};
 use crate::keys::{self, Key, SOURCES};
 use crate::{
-    Listing, Patterns, SourceSecrets, StoreError, StoreResult, StoredSource, UpdateOutcome,
+    Expected, Listing, Patterns, SourceSecrets, StoreError, StoreResult, StoredSource,
+    UpdateOutcome,
 };
 
 /// The sources, without their secrets.
@@ -49,8 +50,9 @@ impl<D: Db> Patterns<'_, D> {
         source: &StoredSource,
         secrets: Option<&SourceSecrets>,
     ) -> StoreResult<bool> {
-        let saved =
-            upsert(&Key::Source(source.id.clone())).when([expected(source.expected())]).with([
+        let saved = upsert(&Key::Source(source.id.clone()))
+            .when([expected(Expected::before(source.version))])
+            .with([
                 set(VERSION, Attribute::number(source.version)),
                 set_as::<JsonText, _>(SETTINGS, &source.settings),
                 set_as::<ByPresence, _>(LACKS_SECRETS, &source.lacks_secrets),
