@@ -1,7 +1,6 @@
 //! The rechecks of devices and rules, and the note that says when the system last ran. Judges nothing.
 
 use domain::{DeviceId, Timestamp};
-use futures_util::{StreamExt as _, stream};
 use ports::port;
 
 use super::expected;
@@ -28,11 +27,8 @@ impl<D: Db> Patterns<'_, D> {
     /// its time. The recheck of a rule begins again at the rule's first device. Positions in the outcome are indices
     /// into `touched`. A repeat does no harm.
     pub async fn note_rechecks(self, touched: &[(Rechecked, Timestamp)]) -> PutOutcome {
-        let noting: Vec<_> =
-            touched.iter().map(|(what, since)| self.note_recheck(what, *since)).collect();
-        let noted: Vec<StoreResult<()>> =
-            stream::iter(noting).buffered(NOTE_CONCURRENCY).collect().await;
-        PutOutcome::of(noted)
+        let noting = touched.iter().map(|(what, since)| self.note_recheck(what, *since));
+        PutOutcome::of_all(NOTE_CONCURRENCY, noting).await
     }
 
     /// Stores a recheck from `since` on. If the stored recheck begins earlier, only its random number is replaced. A

@@ -1,7 +1,6 @@
 //! The belongings of a device: found in the device's partitions, and removed. Chooses nothing.
 
 use domain::DeviceId;
-use futures_util::{StreamExt as _, stream};
 use ports::port;
 
 use crate::db::{Db, ItemQuery, delete};
@@ -47,11 +46,8 @@ impl<D: Db> Patterns<'_, D> {
 
     /// Removes belongings. A repeat changes nothing. Positions in the outcome are indices into `belongings`.
     pub async fn remove_belongings(self, belongings: &[Belonging]) -> PutOutcome {
-        let removing: Vec<_> =
-            belongings.iter().map(|belonging| Box::pin(self.remove_belonging(belonging))).collect();
-        let removed: Vec<StoreResult<()>> =
-            stream::iter(removing).buffered(REMOVE_CONCURRENCY).collect().await;
-        PutOutcome::of(removed)
+        let removing = belongings.iter().map(|belonging| self.remove_belonging(belonging));
+        PutOutcome::of_all(REMOVE_CONCURRENCY, removing).await
     }
 
     async fn remove_belonging(self, Belonging(keys): &Belonging) -> StoreResult<()> {

@@ -140,12 +140,11 @@ impl<D: Db> Patterns<'_, D> {
 impl<D: Db> Patterns<'_, D> {
     /// Deletes readings. A repeat changes nothing.
     pub async fn delete_readings(self, readings: &[ReadingKey]) -> PutOutcome {
-        let deleting: Vec<_> = readings
-            .iter()
-            .map(|reading| self.write(delete(&Key::Reading(reading.device.clone(), reading.at))))
-            .collect();
-        let deleted: Vec<_> = stream::iter(deleting).buffered(DELETE_CONCURRENCY).collect().await;
-        PutOutcome::of(deleted.into_iter().map(|deleted| deleted.map(drop)))
+        let deleting = readings.iter().map(|reading| async move {
+            let key = Key::Reading(reading.device.clone(), reading.at);
+            self.write(delete(&key)).await.map(drop)
+        });
+        PutOutcome::of_all(DELETE_CONCURRENCY, deleting).await
     }
 }
 
