@@ -12,14 +12,14 @@ use syn::{
 
 /// Makes a port of a block of access patterns: `#[port(EditTariffs, UpdateItem(Tariffs), DeleteItem(Tariffs))]`.
 ///
-/// The first word is the name of the port. What follows are the permissions that it needs: actions, each with its
-/// targets. The `pub` functions of the block are the functions of the port; all others are helpers.
+/// The first word names the port. The permissions follow: actions, each with its targets. The `pub` functions of the
+/// block are the functions of the port; all others are helpers.
 ///
-/// The block itself stays as it is. Besides, there are then
+/// The block stays as it is. The attribute adds
 ///
-/// - a trait with the permissions and the functions, each of which takes an `Invocation` as its last argument,
-/// - an implementation of the trait for every `Db`, which calls the block,
-/// - the functions as methods of a `Session` whose store has the port.
+/// - a trait with the permissions and the functions, with an `Invocation` as the last argument of each function,
+/// - the implementation of the trait for every `Db`, by the block,
+/// - the functions as methods of a `Session` with a store that has the port.
 ///
 /// Code that has only a port cannot call another port or an operation of `Db`, because `Db` is not a supertrait of a
 /// port.
