@@ -151,7 +151,7 @@ fn says_what_it_is(_: &str, text: &str) -> Vec<String> {
 }
 
 /// Which packages of the workspace a package may use. `tests` may use all, and nothing uses `tests`.
-const LAYERS: [(&str, &[&str]); 25] = [
+const LAYERS: [(&str, &[&str]); 26] = [
     ("domain", &[]),
     ("outgoing", &["domain"]),
     ("alerts", &["domain", "outgoing"]),
@@ -159,7 +159,8 @@ const LAYERS: [(&str, &[&str]); 25] = [
     ("sending", &["domain", "outgoing", "alerts"]),
     ("influxql", &["domain"]),
     ("tariffs", &["domain"]),
-    ("table", &["domain", "alerts", "outgoing", "polling"]),
+    ("ports", &[]),
+    ("table", &["domain", "alerts", "outgoing", "polling", "ports"]),
     ("rollups", &["domain", "table"]),
     ("series", &["domain", "table", "rollups"]),
     ("judging", &["domain", "alerts", "table", "rollups", "series"]),

@@ -30,8 +30,10 @@ fn no_store_names_a_port_that_nothing_calls() {
 
 #[test]
 fn a_port_that_nothing_calls_is_seen() {
-    let ports =
-        declared_ports("ports!{Read[(GetItem,A)]{fn one(a:u8)->R;}Put[(PutItem,A)]{fn two()->R;}}");
+    let ports = declared_ports(
+        "#[port(Read,GetItem(A))]impl P{pub fn one(self)->R{}fn helper(){}}\
+         #[port(Put,PutItem(A))]impl P{pub async fn two(self)->R{}}",
+    );
     let store = "pub trait Store:Read+Put";
     assert_eq!(unused_ports(store, &ports, "store.one(1)"), ["Put"]);
     assert!(unused_ports(store, &ports, "store.one(1);store.two()").is_empty());
@@ -68,28 +70,18 @@ fn end_of_block(rest: &str) -> usize {
 }
 
 fn declared_ports(code: &str) -> Ports {
-    let mut ports = Ports::new();
-    for block in blocks(code, "ports!{") {
-        let mut rest = block;
-        while let Some((name, behind)) = rest.split_once('[') {
-            let (_, mut behind) = behind.split_once(']').expect("permissions end");
-            let mut functions = BTreeSet::new();
-            // What a port knows without asking stands in a block of its own.
-            for opening in ["knows{", "{"] {
-                let Some(block) = behind.strip_prefix(opening) else { continue };
-                let end = end_of_block(block);
-                functions.append(&mut methods(&block[..end]));
-                behind = &block[end + 1..];
-            }
-            ports.insert(name.to_owned(), functions);
-            rest = behind;
-        }
-    }
-    ports
+    let rows = code.split("#[port(").skip(1);
+    let ports = rows.map(|row| {
+        let (name, behind) = row.split_once(',').expect("a port has permissions");
+        let (_, block) = behind.split_once('{').expect("a port stands before a block");
+        (name.to_owned(), methods(&block[..end_of_block(block)]))
+    });
+    ports.collect()
 }
 
 fn methods(block: &str) -> BTreeSet<String> {
-    let functions = block.split("fn ").skip(1);
+    let functions =
+        ["pub fn ", "pub async fn "].into_iter().flat_map(|word| block.split(word).skip(1));
     functions.filter_map(|function| function.split(['(', '<']).next()).map(str::to_owned).collect()
 }
 

@@ -317,7 +317,6 @@ fn is_late(error: &(dyn Error + 'static)) -> bool {
 #[cfg(test)]
 mod tests {
     use local::{Data, Options, System};
-    use table::ReadConditionsSchema as _;
 
     use super::*;
     use crate::fake_server::{self, Reply};
@@ -341,7 +340,7 @@ mod tests {
             });
             let place = Place { data_dir: Some(data_dir.clone()), table: None };
             let late = place.work(TableParts::Indexes, async |table| {
-                assert_eq!(table.store.has_conditions_index(), is_on);
+                assert_eq!(table.store.layout().conditions_index, is_on);
                 anyhow::Result::<()>::Err(StoreError::TimedOut.into())
             });
             let late = format!("{:#}", late.unwrap_err());

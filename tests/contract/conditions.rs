@@ -7,7 +7,7 @@ use table::{
 };
 
 use super::ConditionsPorts;
-use crate::given::{answer, at, device, reading, schema, stored_quarter};
+use crate::given::{answer, at, device, invocation, reading, schema, stored_quarter};
 
 const QUARTER: i64 = 900_000;
 
@@ -20,7 +20,7 @@ async fn stored_schema(store: &impl ConditionsPorts) -> Option<StoredSchema> {
 }
 
 pub(super) async fn a_schema_is_put_only_over_what_was_read(store: &impl ConditionsPorts) {
-    assert!(store.has_conditions_index());
+    assert!(store.has_conditions_index(&invocation()));
     assert_eq!(stored_schema(store).await, None);
     assert_eq!(answer!(store.indexing()), Indexing::Unset);
     assert!(!put_schema(store, 1, Expected::Version(0)).await);

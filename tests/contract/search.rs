@@ -10,7 +10,7 @@ use dynamodb::DynamoStore;
 use futures_util::future::join_all;
 use serde_json::json;
 use table::{
-    EditRegistry, IndexDevices as _, LookUpRegistry, MarkIndexed as _, RegisterDevices,
+    EditRegistry, IndexDevices as _, ItemKey, LookUpRegistry, MarkIndexed as _, RegisterDevices,
     SearchDevices, SearchHit, SearchQuery, UpdateOutcome, UpdateRegistry as _,
 };
 
@@ -292,7 +292,7 @@ pub(super) async fn a_run_stores_what_is_missing_and_deletes_what_is_wrong(table
     // From a time when a device had more values than one transaction replaces.
     table
         .put_item(json!({
-            "pk": {"S": table.layout().device_key(&device("e")).pk()}, "sk": {"S": "e"},
+            "pk": {"S": ItemKey::of(&table.layout().device_key(&device("e"))).pk}, "sk": {"S": "e"},
             "first_seen": {"S": at(0).to_string()}, "tags": {"L": list}, "metrics": {"M": {}},
         }))
         .await;

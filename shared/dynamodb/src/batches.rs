@@ -126,7 +126,7 @@ impl DynamoStore {
             return inserted;
         }
 
-        let request = TableRequest::new("BatchExecuteStatement", &InsertBody::of(statements));
+        let request = TableRequest::new("BatchExecuteStatement", &InsertBody { statements });
         let Ok(Ok(answer)) = invocation.within(self.send(&request)).await else { return inserted };
         let Ok(reply) = Reply::read(answer.bytes()) else { return inserted };
         invocation.add_write(reply.units());

@@ -12,10 +12,23 @@ use table::ItemKey;
 use table::db::{ItemQuery, Items, Write, WriteChange};
 use table::keys::{PK, SK};
 
-/// Makes every answer say what the request consumed.
-const TOTAL: &str = "TOTAL";
 const ALL_OLD: &str = "ALL_OLD";
 const ALL_NEW: &str = "ALL_NEW";
+
+/// The body of any request, which makes the answer say what the request consumed.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct CountedBody<'a, B> {
+    #[serde(flatten)]
+    body: &'a B,
+    return_consumed_capacity: &'static str,
+}
+
+impl<'a, B> CountedBody<'a, B> {
+    pub(super) const fn of(body: &'a B) -> Self {
+        Self { body, return_consumed_capacity: "TOTAL" }
+    }
+}
 
 /// The body of `GetItem`:
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_GetItem.html#API_GetItem_RequestSyntax>
@@ -25,13 +38,12 @@ pub(super) struct GetBody<'a> {
     table_name: &'a str,
     key: KeyAttributes<'a>,
     consistent_read: bool,
-    return_consumed_capacity: &'static str,
 }
 
 impl<'a> GetBody<'a> {
     pub(super) const fn of(table_name: &'a str, key: &'a ItemKey) -> Self {
         let key = KeyAttributes(key);
-        Self { table_name, key, consistent_read: true, return_consumed_capacity: TOTAL }
+        Self { table_name, key, consistent_read: true }
     }
 }
 
@@ -41,7 +53,6 @@ impl<'a> GetBody<'a> {
 #[serde(rename_all = "PascalCase")]
 pub(super) struct BatchGetBody<'a> {
     request_items: OneMember<'a, KeysBody<'a>>,
-    return_consumed_capacity: &'static str,
 }
 
 #[derive(Serialize)]
@@ -55,7 +66,7 @@ impl<'a> BatchGetBody<'a> {
     pub(super) fn of(table_name: &'a str, keys: &'a [ItemKey]) -> Self {
         let keys = keys.iter().map(KeyAttributes).collect();
         let request_items = OneMember(table_name, KeysBody { keys, consistent_read: true });
-        Self { request_items, return_consumed_capacity: TOTAL }
+        Self { request_items }
     }
 }
 
@@ -80,7 +91,6 @@ pub(super) struct QueryBody<'a> {
     limit: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exclusive_start_key: Option<Members<'a>>,
-    return_consumed_capacity: &'static str,
 }
 
 impl<'a> QueryBody<'a> {
@@ -98,12 +108,11 @@ impl<'a> QueryBody<'a> {
             consistent_read: query.consistent,
             limit: query.limit.and_then(|limit| i32::try_from(limit).ok()),
             exclusive_start_key: query.start.as_ref().map(Members),
-            return_consumed_capacity: TOTAL,
         }
     }
 }
 
-/// A write, as a request or in a transaction. Only a request has the last two members.
+/// A write, as a request or in a transaction. Only a request has the last member.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct WriteBody<'a> {
@@ -124,8 +133,6 @@ pub(super) struct WriteBody<'a> {
     return_values_on_condition_check_failure: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     return_values: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    return_consumed_capacity: Option<&'static str>,
 }
 
 impl<'a> WriteBody<'a> {
@@ -136,8 +143,7 @@ impl<'a> WriteBody<'a> {
             WriteChange::Delete(_) => Some(ALL_OLD),
             WriteChange::Put(_) | WriteChange::Check(_) => None,
         };
-        let return_consumed_capacity = Some(TOTAL);
-        Self { return_values, return_consumed_capacity, ..Self::part(table_name, write) }
+        Self { return_values, ..Self::part(table_name, write) }
     }
 
     /// A write that is a part of a transaction.
@@ -160,7 +166,6 @@ impl<'a> WriteBody<'a> {
             condition_expression,
             placeholders,
             return_values: None,
-            return_consumed_capacity: None,
         }
     }
 }
@@ -172,7 +177,6 @@ impl<'a> WriteBody<'a> {
 pub(super) struct TransactBody<'a> {
     transact_items: Vec<OneMember<'a, WriteBody<'a>>>,
     client_request_token: String,
-    return_consumed_capacity: &'static str,
 }
 
 impl<'a> TransactBody<'a> {
@@ -185,7 +189,6 @@ impl<'a> TransactBody<'a> {
             transact_items: writes.iter().map(part).collect(),
             // A token has at most 36 characters.
             client_request_token: format!("{:032x}", fastrand::u128(..)),
-            return_consumed_capacity: TOTAL,
         }
     }
 }
@@ -205,7 +208,6 @@ const fn part_name(write: &Write) -> &'static str {
 #[serde(rename_all = "PascalCase", bound = "")]
 pub(super) struct BatchPutBody<'a, I: Items> {
     request_items: OneMember<'a, Vec<Put<'a, I>>>,
-    return_consumed_capacity: &'static str,
 }
 
 type Put<'a, I> = OneMember<'static, OneMember<'static, ItemAt<'a, I>>>;
@@ -215,7 +217,7 @@ impl<'a, I: Items> BatchPutBody<'a, I> {
         let item = |position: &usize| ItemAt { items, position: *position };
         let put = |position| OneMember("PutRequest", OneMember("Item", item(position)));
         let request_items = OneMember(table_name, positions.iter().map(put).collect());
-        Self { request_items, return_consumed_capacity: TOTAL }
+        Self { request_items }
     }
 }
 
@@ -237,8 +239,7 @@ impl<I: Items> Serialize for ItemAt<'_, I> {
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct InsertBody {
-    statements: Vec<InsertStatement>,
-    return_consumed_capacity: &'static str,
+    pub(super) statements: Vec<InsertStatement>,
 }
 
 /// A statement that inserts an item, if the table has none with the same key.
@@ -264,12 +265,6 @@ impl InsertStatement {
             .unzip();
         let statement = format!("INSERT INTO \"{table_name}\" VALUE {{{}}}", names.join(", "));
         (statement.len() <= MAX_STATEMENT).then_some(Self { statement, parameters })
-    }
-}
-
-impl InsertBody {
-    pub(super) const fn of(statements: Vec<InsertStatement>) -> Self {
-        Self { statements, return_consumed_capacity: TOTAL }
     }
 }
 

@@ -21,6 +21,7 @@ use aws_smithy_types::body::SdkBody;
 use serde::{Deserialize, Serialize};
 
 use crate::DynamoStore;
+use crate::body::CountedBody;
 use crate::pause::send_while_throttled;
 use table::{Invocation, StoreResult};
 
@@ -36,7 +37,8 @@ pub(super) struct TableRequest {
 impl TableRequest {
     /// A request for an operation. The operation has its name in the API.
     pub(super) fn new(operation: &'static str, body: &impl Serialize) -> Self {
-        let body = serde_json::to_string(body).expect("maps of texts, with names that are texts");
+        let body = serde_json::to_string(&CountedBody::of(body))
+            .expect("maps of texts, with names that are texts");
         Self { operation, body: body.into() }
     }
 }

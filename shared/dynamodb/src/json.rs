@@ -11,6 +11,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
+use table::db::Each;
 use table::item::{Attribute, Item};
 
 /// An item, or another map of attributes, as JSON of `DynamoDB`'s API.
@@ -25,25 +26,64 @@ impl Serialize for ItemJson {
 
 impl<'de> Deserialize<'de> for ItemJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct MapEntries;
+        let mut item = Item::new();
+        let mut each = |attributes: &mut dyn Iterator<Item = _>| item.extend(attributes);
+        deserializer.deserialize_map(OneItem(&mut each))?;
+        Ok(Self(item))
+    }
+}
 
-        impl<'de> Visitor<'de> for MapEntries {
-            type Value = ItemJson;
+/// Hands out the attributes of one item.
+pub(super) struct OneItem<'e>(pub(super) Each<'e>);
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map of attributes")
-            }
+impl<'de> Visitor<'de> for OneItem<'_> {
+    type Value = ();
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ItemJson, A::Error> {
-                let mut item = Item::new();
-                while let Some((name, Value(value))) = map.next_entry()? {
-                    item.insert(name, value);
-                }
-                Ok(ItemJson(item))
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an item")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        let mut attributes = ItemAttributes { map, broken: None };
+        (self.0)(&mut attributes);
+
+        // The consumer stops early at an item with an error. The rest of that item must still be read.
+        attributes.by_ref().for_each(drop);
+        attributes.broken.map_or(Ok(()), Err)
+    }
+}
+
+/// The attributes of an item, one by one. They end where the JSON has an error.
+struct ItemAttributes<A, E> {
+    map: A,
+    broken: Option<E>,
+}
+
+impl<'de, A: MapAccess<'de>> Iterator for ItemAttributes<A, A::Error> {
+    type Item = (String, Attribute);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.broken.is_some() {
+            return None;
+        }
+        match self.map.next_entry::<String, Value>() {
+            Ok(entry) => entry.map(|(name, Value(value))| (name, value)),
+            Err(error) => {
+                self.broken = Some(error);
+                None
             }
         }
+    }
+}
 
-        deserializer.deserialize_map(MapEntries)
+/// What a visitor reads, wherever a value is expected.
+pub(super) struct Visited<V>(pub(super) V);
+
+impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for Visited<V> {
+    type Value = V::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
+        deserializer.deserialize_any(self.0)
     }
 }
 

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::json::{ItemJson, Value};
+use crate::json::{ItemJson, OneItem, Visited};
 use table::db::{Each, RefusedWrites};
-use table::item::{Attribute, Item};
+use table::item::Item;
 use table::{ItemKey, StoreError, StoreResult};
 
 /// An answer with one item or none. The struct has the members of all such answers, and of answers with an error.
@@ -118,7 +118,7 @@ pub(super) struct PageEnd {
 /// Reads an answer with many items. While it reads, it hands out the attributes of each item.
 pub(super) fn read_page(body: &[u8], each: Each<'_>) -> StoreResult<PageEnd> {
     let mut json = serde_json::Deserializer::from_str(text(body)?);
-    let page = Page(each).deserialize(&mut json).map_err(unreadable)?;
+    let page = json.deserialize_map(Page(each)).map_err(unreadable)?;
     json.end().map_err(unreadable)?;
     Ok(page)
 }
@@ -146,14 +146,6 @@ fn units(consumed: Option<&ConsumedCapacity>) -> f64 {
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html#API_BatchGetItem_ResponseSyntax>
 struct Page<'e>(Each<'e>);
 
-impl<'de> DeserializeSeed<'de> for Page<'_> {
-    type Value = PageEnd;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<PageEnd, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
 impl<'de> Visitor<'de> for Page<'_> {
     type Value = PageEnd;
 
@@ -165,7 +157,7 @@ impl<'de> Visitor<'de> for Page<'_> {
         let mut page = PageEnd::default();
         while let Some(member) = map.next_key::<String>()? {
             match member.as_str() {
-                "Items" | "Responses" => map.next_value_seed(ManyItems(&mut *self.0))?,
+                "Items" | "Responses" => map.next_value_seed(Visited(ManyItems(&mut *self.0)))?,
                 "LastEvaluatedKey" => {
                     page.last_key = map.next_value::<Option<ItemJson>>()?.map(|ItemJson(key)| key);
                 }
@@ -192,14 +184,6 @@ fn unprocessed(tables: Option<HashMap<String, UnprocessedKeys>>) -> Vec<ItemKey>
 /// Hands out each item of an answer. The answer has one list of items, or one for each table.
 struct ManyItems<'e>(Each<'e>);
 
-impl<'de> DeserializeSeed<'de> for ManyItems<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
 impl<'de> Visitor<'de> for ManyItems<'_> {
     type Value = ();
 
@@ -208,69 +192,19 @@ impl<'de> Visitor<'de> for ManyItems<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while items.next_element_seed(OneItem(&mut *self.0))?.is_some() {}
+        while items.next_element_seed(Visited(OneItem(&mut *self.0)))?.is_some() {}
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut tables: A) -> Result<(), A::Error> {
         while tables.next_key::<IgnoredAny>()?.is_some() {
-            tables.next_value_seed(ManyItems(&mut *self.0))?;
+            tables.next_value_seed(Visited(ManyItems(&mut *self.0)))?;
         }
         Ok(())
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
         Ok(())
-    }
-}
-
-struct OneItem<'e>(Each<'e>);
-
-impl<'de> DeserializeSeed<'de> for OneItem<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for OneItem<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an item")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
-        let mut attributes = ItemAttributes { map, broken: None };
-        (self.0)(&mut attributes);
-
-        // The consumer stops early at an item with an error. The rest of that item must still be read.
-        attributes.by_ref().for_each(drop);
-        attributes.broken.map_or(Ok(()), Err)
-    }
-}
-
-/// The attributes of an item, one by one. They end where the JSON has an error.
-struct ItemAttributes<A, E> {
-    map: A,
-    broken: Option<E>,
-}
-
-impl<'de, A: MapAccess<'de>> Iterator for ItemAttributes<A, A::Error> {
-    type Item = (String, Attribute);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.broken.is_some() {
-            return None;
-        }
-        match self.map.next_entry::<String, Value>() {
-            Ok(entry) => entry.map(|(name, Value(value))| (name, value)),
-            Err(error) => {
-                self.broken = Some(error);
-                None
-            }
-        }
     }
 }
 
@@ -286,6 +220,7 @@ mod tests {
     use crate::tests::attribute::from_sdk;
     use crate::tests::canned::Canned;
     use table::db::{Db as _, ItemQuery};
+    use table::item::Attribute;
     use table::{Deadline, Invocation};
 
     /// The end and the items of a page, as they are handed out.

@@ -46,7 +46,7 @@ pub use self::rollup::group_name;
 pub use self::search_entry::from_search_entry;
 pub use self::seen::seen_of;
 pub use self::stay::from_stay;
-use crate::keys::{self, Key};
+use crate::keys::{self, ItemKey, Key};
 
 /// An item's attributes by name.
 pub type Item = BTreeMap<String, Attribute>;
@@ -90,6 +90,20 @@ pub trait Decode: Sized {
     /// Reads the attributes of an item, in any order.
     fn decode(attributes: impl IntoIterator<Item = (String, Attribute)>)
     -> Result<Self, ItemError>;
+}
+
+/// A value that is decoded from the whole map of an item's attributes.
+pub trait FromItem: Sized {
+    /// Takes the value out of an item.
+    fn from_item(item: Item) -> Result<Self, ItemError>;
+}
+
+impl<T: FromItem> Decode for T {
+    fn decode(
+        attributes: impl IntoIterator<Item = (String, Attribute)>,
+    ) -> Result<Self, ItemError> {
+        Self::from_item(attributes.into_iter().collect())
+    }
 }
 
 /// Reads an item. The error has the item's key.
@@ -156,6 +170,5 @@ fn present(
 
 /// The key attributes of an item.
 pub fn key(key: &Key) -> Item {
-    [(keys::PK.to_owned(), Attribute::S(key.pk())), (keys::SK.to_owned(), Attribute::S(key.sk()))]
-        .into()
+    ItemKey::of(key).into_item()
 }

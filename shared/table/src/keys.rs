@@ -180,84 +180,74 @@ pub enum Key {
     Tariff(TariffId),
 }
 
-impl Key {
+/// The key of a stored item, whether or not it can be parsed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[must_use]
+pub struct ItemKey {
     /// The partition key.
-    pub fn pk(&self) -> String {
-        match self {
-            Self::Reading(device, _) => device.to_string(),
-            Self::Device(_, shard) => shard.of_name(DEVICES),
-            Self::Shards => DEVICES.to_owned(),
-            Self::Room(_) => ROOMS.to_owned(),
-            Self::Token(_) => TOKENS.to_owned(),
-            Self::Rollup(device, _) | Self::Refold(device) | Self::SeenOf(device, _) => {
-                rollup_pk(device)
-            }
-            Self::SeenIn(room, _) => seen_in_pk(room),
-            Self::SearchEntry(device, _) => search_pk(device),
-            Self::Indexed => ATTRIBUTE_PREFIX.to_owned(),
-            Self::RollupState => STATE.to_owned(),
-            Self::LateChanges => LATE.to_owned(),
-            Self::ConditionsSchema => CONDITIONS.to_owned(),
-            Self::Introduced(_) => INTRODUCED.to_owned(),
-            Self::StayOf(device, _) => stays_of_pk(device),
-            Self::StayIn(room, ..) => stays_in_pk(room),
-            Self::Annotation(_) => ANNOTATIONS.to_owned(),
-            Self::AlertRule(_) => ALERT_RULES.to_owned(),
-            Self::AlertChannel(_) => ALERT_CHANNELS.to_owned(),
-            Self::AlertSecret(_) => ALERT_SECRETS.to_owned(),
-            Self::AlertState(_) => ALERT_STATES.to_owned(),
-            Self::AlertTold(_) => ALERT_TOLD.to_owned(),
-            Self::AlertWaiting(_) => ALERT_WAITING.to_owned(),
-            Self::AlertRecheck(_) => ALERT_RECHECKS.to_owned(),
-            Self::AlertRunning => ALERT_RUNNING.to_owned(),
-            Self::Source(_) => SOURCES.to_owned(),
-            Self::SourceSecrets(_) => SOURCE_SECRETS.to_owned(),
-            Self::Tariff(_) => TARIFFS.to_owned(),
-        }
+    pub pk: String,
+    /// The sort key.
+    pub sk: String,
+}
+
+impl ItemKey {
+    /// The key of an item by its partition and its sort key.
+    pub fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
+        Self { pk: pk.into(), sk: sk.into() }
     }
 
-    /// The sort key. Readings of a device sort by timestamp, because all timestamps are written with the same width.
-    pub fn sk(&self) -> String {
-        match self {
-            Self::Reading(_, at) => reading_sk(*at),
-            Self::Device(id, _) => id.to_string(),
-            Self::Shards => SHARDS.to_owned(),
-            Self::Room(id) => id.to_string(),
-            Self::Token(hash) => hash.to_string(),
-            Self::Rollup(_, bucket) => bucket_sk(*bucket),
-            Self::SearchEntry(_, entry) => {
-                format!("{}#{}", entry.subject.as_str(), entry.value)
+    /// The stored form of a valid key.
+    pub fn of(key: &Key) -> Self {
+        match key {
+            // Readings of a device sort by timestamp, because all timestamps are written with the same width.
+            Key::Reading(device, at) => Self::new(device.to_string(), reading_sk(*at)),
+            Key::Device(id, shard) => Self::new(shard.of_name(DEVICES), id.to_string()),
+            Key::Shards => Self::new(DEVICES, SHARDS),
+            Key::Room(id) => Self::new(ROOMS, id.to_string()),
+            Key::Token(hash) => Self::new(TOKENS, hash.to_string()),
+            Key::Rollup(device, bucket) => Self::new(rollup_pk(device), bucket_sk(*bucket)),
+            Key::SearchEntry(device, entry) => {
+                Self::new(search_pk(device), format!("{}#{}", entry.subject.as_str(), entry.value))
             }
-            Self::Indexed => INDEXED.to_owned(),
-            Self::RollupState => ROLLUP_STATE.to_owned(),
-            Self::LateChanges => CHANGES.to_owned(),
-            Self::Refold(_) => REFOLD.to_owned(),
-            Self::SeenOf(_, room) => format!("{SEEN_IN_PREFIX}{room}"),
-            Self::SeenIn(_, device) | Self::AlertRecheck(Rechecked::Device(device)) => {
-                device.to_string()
+            Key::Indexed => Self::new(ATTRIBUTE_PREFIX, INDEXED),
+            Key::RollupState => Self::new(STATE, ROLLUP_STATE),
+            Key::LateChanges => Self::new(LATE, CHANGES),
+            Key::Refold(device) => Self::new(rollup_pk(device), REFOLD),
+            Key::ConditionsSchema => Self::new(CONDITIONS, CONDITIONS_SCHEMA),
+            Key::SeenOf(device, room) => {
+                Self::new(rollup_pk(device), format!("{SEEN_IN_PREFIX}{room}"))
             }
-            Self::ConditionsSchema => CONDITIONS_SCHEMA.to_owned(),
-            Self::Introduced(sender) => sender.clone(),
-            Self::StayOf(_, since) => since.to_string(),
-            Self::StayIn(_, since, device) => format!("{since}#{device}"),
-            Self::Annotation(id) => id.to_string(),
-            Self::AlertRule(id) => id.to_string(),
-            Self::AlertChannel(id) | Self::AlertSecret(id) => id.to_string(),
-            Self::AlertState(alert) => alert_sk(alert),
-            Self::AlertTold(MessageKey { at, alert, number }) => {
-                format!("{at}#{}", message_sk(alert, *number))
+            Key::SeenIn(room, device) => Self::new(seen_in_pk(room), device.to_string()),
+            Key::Introduced(sender) => Self::new(INTRODUCED, sender),
+            Key::StayOf(device, since) => Self::new(stays_of_pk(device), since.to_string()),
+            Key::StayIn(room, since, device) => {
+                Self::new(stays_in_pk(room), format!("{since}#{device}"))
             }
-            Self::AlertWaiting(WaitingKey { channel, alert, number }) => {
-                format!("{channel}#{}", message_sk(alert, *number))
+            Key::Annotation(id) => Self::new(ANNOTATIONS, id.to_string()),
+            Key::AlertRule(id) => Self::new(ALERT_RULES, id.to_string()),
+            Key::AlertChannel(id) => Self::new(ALERT_CHANNELS, id.to_string()),
+            Key::AlertSecret(id) => Self::new(ALERT_SECRETS, id.to_string()),
+            Key::AlertState(alert) => Self::new(ALERT_STATES, alert_sk(alert)),
+            Key::AlertTold(MessageKey { at, alert, number }) => {
+                Self::new(ALERT_TOLD, format!("{at}#{}", message_sk(alert, *number)))
             }
-            Self::AlertRecheck(Rechecked::Rule(rule)) => format!("{RECHECK_OF_RULE}{rule}"),
-            Self::AlertRunning => RUNNING_NOTE.to_owned(),
-            Self::Source(id) | Self::SourceSecrets(id) => id.to_string(),
-            Self::Tariff(id) => id.to_string(),
+            Key::AlertWaiting(WaitingKey { channel, alert, number }) => {
+                Self::new(ALERT_WAITING, format!("{channel}#{}", message_sk(alert, *number)))
+            }
+            Key::AlertRecheck(Rechecked::Device(id)) => Self::new(ALERT_RECHECKS, id.to_string()),
+            Key::AlertRecheck(Rechecked::Rule(id)) => {
+                Self::new(ALERT_RECHECKS, format!("{RECHECK_OF_RULE}{id}"))
+            }
+            Key::AlertRunning => Self::new(ALERT_RUNNING, RUNNING_NOTE),
+            Key::Source(id) => Self::new(SOURCES, id.to_string()),
+            Key::SourceSecrets(id) => Self::new(SOURCE_SECRETS, id.to_string()),
+            Key::Tariff(id) => Self::new(TARIFFS, id.to_string()),
         }
     }
+}
 
-    /// Parses a key that [`pk`](Self::pk) and [`sk`](Self::sk) have written; `None` for all other texts.
+impl Key {
+    /// Parses a key that [`ItemKey::of`] has written; `None` for all other texts.
     pub fn parse(pk: &str, sk: &str) -> Option<Self> {
         if let Some(shard) = Shard::parse(pk, DEVICES) {
             return match sk {
@@ -731,19 +721,20 @@ mod tests {
 
         #[test]
         fn keys_of_different_things_never_collide(a in key(), b in key()) {
-            prop_assert_eq!((a.pk(), a.sk()) == (b.pk(), b.sk()), a == b);
+            prop_assert_eq!(ItemKey::of(&a) == ItemKey::of(&b), a == b);
         }
 
         #[test]
         fn a_key_is_read_back_as_it_was_written(key in key()) {
-            prop_assert_eq!(Key::parse(&key.pk(), &key.sk()), Some(key));
+            let ItemKey { pk, sk } = ItemKey::of(&key);
+            prop_assert_eq!(Key::parse(&pk, &sk), Some(key));
         }
 
         /// The stream's filter and the index by room take whatever begins so for a reading.
         #[test]
         fn only_a_readings_sort_key_begins_as_one(key in key()) {
             let is_reading = matches!(key, Key::Reading(..));
-            prop_assert_eq!(key.sk().starts_with(READING_PREFIX), is_reading);
+            prop_assert_eq!(ItemKey::of(&key).sk.starts_with(READING_PREFIX), is_reading);
         }
 
         #[test]
@@ -752,7 +743,7 @@ mod tests {
         ) {
             let is_between = alert_states_of(&a.rule).contains(&alert_sk(&b));
             prop_assert_eq!(is_between, a.rule == b.rule);
-            let is_between = waiting_of(&c.channel).contains(&Key::AlertWaiting(d.clone()).sk());
+            let is_between = waiting_of(&c.channel).contains(&ItemKey::of(&Key::AlertWaiting(d.clone())).sk);
             prop_assert_eq!(is_between, c.channel == d.channel);
         }
 
@@ -760,10 +751,10 @@ mod tests {
         fn messages_are_in_the_order_of_time_and_number(
             a in told(), b in told(), c in waiting(), d in waiting(),
         ) {
-            let sk = |key: &MessageKey| Key::AlertTold(key.clone()).sk();
+            let sk = |key: &MessageKey| ItemKey::of(&Key::AlertTold(key.clone())).sk;
             prop_assert_eq!(sk(&a).cmp(&sk(&b)), a.cmp(&b));
             prop_assert_eq!(alert_sk(&a.alert).cmp(&alert_sk(&b.alert)), a.alert.cmp(&b.alert));
-            let sk = |key: &WaitingKey| Key::AlertWaiting(key.clone()).sk();
+            let sk = |key: &WaitingKey| ItemKey::of(&Key::AlertWaiting(key.clone())).sk;
             prop_assert_eq!(sk(&c).cmp(&sk(&d)), c.cmp(&d));
         }
 
@@ -774,7 +765,7 @@ mod tests {
             prop_assume!(a < b);
             let range = TimeRange::new(a, b).expect("a < b");
             for at in [key.at, a, b] {
-                let sk = Key::AlertTold(MessageKey { at, ..key.clone() }).sk();
+                let sk = ItemKey::of(&Key::AlertTold(MessageKey { at, ..key.clone() })).sk;
                 prop_assert_eq!(told_in(range).contains(&sk), range.contains(at));
             }
         }
@@ -809,7 +800,7 @@ mod tests {
             let begun = stays_begun_before_end(TimeRange::new(a, b).expect("a < b"));
             let id: DeviceId = id.parse().expect("an id");
             for key in [Key::StayOf(id.clone(), t), Key::StayIn("r".parse().expect("an id"), t, id)] {
-                prop_assert_eq!(begun.contains(&key.sk()), t < b);
+                prop_assert_eq!(begun.contains(&ItemKey::of(&key).sk), t < b);
             }
         }
 

@@ -1,7 +1,7 @@
 //! The table, in words of the domain: its ports, and the keys and items by which they are implemented. No SDK.
 //!
-//! A function names the ports that it uses ([`store!`]). Ports are implemented by the operations of a `Db`: `dynamodb`
-//! has these for the deployed table, `memory_db` for tests. `given` has test data.
+//! A function names the ports that it uses ([`store!`]). A port is a block of access patterns, which use the operations
+//! of a `Db`: `dynamodb` has these for the deployed table, `memory_db` for tests. `given` has test data.
 
 pub mod db;
 #[cfg(any(test, feature = "fake"))]
@@ -16,12 +16,11 @@ pub mod shards;
 pub mod sizes;
 
 mod alert;
-mod alert_ports;
 mod annotations;
 mod at_once;
+mod belonging;
 mod companion;
 mod deadline;
-mod deletion_ports;
 mod error;
 mod expected;
 mod invocation;
@@ -33,12 +32,9 @@ mod outcome;
 mod patterns;
 mod pause;
 mod permission;
-mod ports;
-mod ports_macro;
 mod range_query;
 mod remembered;
 mod rollup;
-mod rollup_ports;
 mod search;
 mod seen;
 mod session;
@@ -52,23 +48,16 @@ pub use alert::{
     MessageQuery, NewJudgement, Recheck, Rechecked, RunningNote, STATE_KEPT, StoredAlertState,
     StoredChannel, StoredRule, WAITING_KEPT, WaitingKey, WaitingMessage,
 };
-pub use alert_ports::{
-    DeleteAlertStates, EditAlertRules, EditAlertStates, EditChannels, FinishRechecks, NoteChannels,
-    NoteRechecks, NoteRunning, PutJudgements, PutTestMessages, ReadAlertRules, ReadAlertStates,
-    ReadChannelSecrets, ReadChannels, ReadRechecks, ReadRunning, ReadToldMessages,
-    ReadWaitingMessages, SendWaitingMessages,
-};
-pub use annotations::{AnnotationQuery, EditAnnotations, ReadAnnotations};
+pub use annotations::AnnotationQuery;
 pub use at_once::{AtOnce, at_once};
+pub use belonging::{Belonging, Belongings};
 pub use companion::{Companion, companions, entry_companions, search_companions};
 pub use deadline::Deadline;
-pub use deletion_ports::{
-    Belonging, Belongings, ItemKey, MarkDeletions, RemoveBelongings, RemoveRooms,
-};
 pub use error::{Cause, StoreError, StoreResult};
 pub use expected::Expected;
 pub use invocation::{Invocation, MAX_OPERATION};
 pub use item::UnreadableItem;
+pub use keys::ItemKey;
 pub use late::{Backlog, DeviceGroups, LateChanges, LateMark};
 pub use listing::{DueStates, ListPage, Listing, MAX_CACHED_ENTRIES};
 pub use meter_change::MeterChange;
@@ -76,31 +65,18 @@ pub use nearest::NearestReading;
 pub use outcome::{
     Added, BegunDeletion, Edited, InsertOutcome, PutOutcome, Registration, UpdateOutcome,
 };
-use patterns::Patterns;
+pub use patterns::*;
 pub use pause::{Pauses, out_of_patience, while_throttled};
 pub use permission::{Action, Permission, Target};
-pub use ports::{
-    AddArrival, AddToken, CountIntroduced, DeleteReadings, EditRegistry, FindRegistry, FindToken,
-    IndexDevices, LookUpRegistry, MAX_RESTORED_STAYS, ManageTokens, MarkIndexed, MergeReadings,
-    PageRegistry, PutReadings, QueryReadings, QueryRoomReadings, ReadRegistry, ReadShards,
-    ReadStays, RegisterDevices, RestoreStays, SearchDevices, UpdateRegistry,
-};
 pub use range_query::{Page, RangeQuery, ReadingKey};
 pub use remembered::{BoundedMemory, Remembered};
 pub use rollup::{
     ConditionsQuery, Indexed, IndexedQuarter, Indexing, QueueDepth, Refold, RollupKey, RollupState,
     StoredReading, StoredRollup, StoredSchema,
 };
-pub use rollup_ports::{
-    KeepRollupState, ListDevices, MarkLateChanges, PutConditionsSchema, PutRollups,
-    QueryConditions, ReadConditionsSchema, ReadLateChanges, ReadRefold, ReadRollupState,
-    ReadRollups, ReadStoredReadings, SetConditionsReady,
-};
 pub use search::{SearchHit, SearchQuery};
-pub use seen::{NoteSeen, ReadSeen, RoomVisit};
+pub use seen::RoomVisit;
 pub use session::Session;
-pub use source::{
-    EditSources, ReadSourceSecrets, ReadSources, RunSources, SourceSecrets, StoredSource,
-};
+pub use source::{SourceSecrets, StoredSource};
 pub use stay_query::{StayKey, StayQuery};
-pub use tariff::{EditTariffs, ReadTariffs, StoredTariff};
+pub use tariff::StoredTariff;

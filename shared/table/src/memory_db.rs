@@ -306,9 +306,7 @@ impl Db for MemoryDb {
 
     async fn put_all(&self, items: &impl Items, _invocation: &Invocation) -> PutOutcome {
         let all: Vec<Item> = (0..items.count()).map(|position| items.item(position)).collect();
-        let keys: Vec<ItemKey> = all.iter().map(ItemKey::of_item).collect();
-        mistakes::refuse_duplicates(&keys);
-        all.iter().for_each(|item| mistakes::check_item(item, self.layout));
+        let keys = mistakes::check_items(&all, self.layout);
         if all.is_empty() {
             return PutOutcome::default();
         }
@@ -348,9 +346,7 @@ impl Db for MemoryDb {
     ) -> Vec<bool> {
         assert!(positions.len() <= MAX_BATCH, "a batch has at most {MAX_BATCH} statements");
         let all: Vec<Item> = positions.iter().map(|position| items.item(*position)).collect();
-        let keys: Vec<ItemKey> = all.iter().map(ItemKey::of_item).collect();
-        mistakes::refuse_duplicates(&keys);
-        all.iter().for_each(|item| mistakes::check_item(item, self.layout));
+        let keys = mistakes::check_items(&all, self.layout);
         if all.is_empty() {
             return Vec::new();
         }

@@ -1,7 +1,9 @@
 //! The outcomes of writes that are not errors. Writes nothing.
 
-use crate::{StoreError, StoreResult};
 use domain::{Deletion, Device, DeviceId, Room};
+use futures_util::{StreamExt as _, stream};
+
+use crate::{StoreError, StoreResult};
 
 /// The outcome of [`AddArrival`](crate::AddArrival).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +24,16 @@ pub struct PutOutcome {
 }
 
 impl PutOutcome {
+    /// Makes writes, at most `most` at once. Their positions in the outcome are those in `writes`.
+    pub(crate) async fn of_all<F>(most: usize, writes: impl IntoIterator<Item = F>) -> Self
+    where
+        F: Future<Output = StoreResult<()>> + Send,
+    {
+        // All writes are collected first, so that the future does not hold the caller's iterator.
+        let writes: Vec<_> = writes.into_iter().map(Box::pin).collect();
+        Self::of(stream::iter(writes).buffered(most).collect::<Vec<_>>().await)
+    }
+
     /// The outcome of writes that were made one by one, in the order of their entries.
     pub fn of(written: impl IntoIterator<Item = StoreResult<()>>) -> Self {
         let mut outcome = Self::default();

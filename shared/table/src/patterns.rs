@@ -30,10 +30,14 @@ mod stays;
 mod tariffs;
 mod tokens;
 
-pub use conditions::has_conditions_index;
 use domain::DeviceId;
-pub use reading_ranges::has_room_index;
 
+pub use self::{
+    alert_messages::*, alert_rechecks::*, alert_rules::*, alert_states::*, annotations::*,
+    arrivals::*, belongings::*, conditions::*, deletions::*, edits::*, introduced::*, learning::*,
+    look_up::*, reading_ranges::*, readings::*, registration::*, registry_pages::*,
+    rollup_state::*, rollups::*, search::*, shards::*, sources::*, stays::*, tariffs::*, tokens::*,
+};
 use crate::db::{Db, If, ItemQuery, Keys, RefusedWrites, Write, WriteOutcome, absent, is, present};
 use crate::item::attribute::VERSION;
 use crate::item::{self, Attribute, Decode, Item, ItemError, UnreadableItem};
@@ -44,7 +48,7 @@ use crate::{
 };
 
 /// The access patterns of a table, during one invocation.
-pub struct Patterns<'a, D> {
+pub(crate) struct Patterns<'a, D> {
     db: &'a D,
     invocation: &'a Invocation,
 }
@@ -233,10 +237,7 @@ mod tests {
     use crate::given::{device, device_of, invocation, reading};
     use crate::item::Kind as _;
     use crate::memory_db::{MemoryDb, on};
-    use crate::{
-        Belonging, Recheck, Rechecked, RegisterDevices as _, RemoveBelongings as _,
-        UpdateRegistry as _,
-    };
+    use crate::{Belonging, Recheck, Rechecked};
 
     async fn registered(db: &MemoryDb) -> Device {
         let device = device_of([&reading("d", Timestamp::MIN, None, &[("t", "1")])]);

@@ -29,7 +29,7 @@ pub enum Target {
     Devices,
     /// The registry's rooms.
     Rooms,
-    /// The rollups. Those of a device are in one partition.
+    /// The access tokens.
     Tokens,
     /// The rollups, all of a device in one partition.
     Rollups,

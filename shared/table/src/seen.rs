@@ -1,11 +1,8 @@
-//! In which months a device was seen in a room: the stored form, and the ports. Chooses no room.
+//! In which months a device was seen in a room: the stored form. Chooses no room.
 
 use std::ops::RangeInclusive;
 
 use domain::{DeviceId, Month, RoomId};
-
-use crate::ports_macro::ports;
-use crate::{Expected, StoreResult};
 
 /// A room in which a device was seen, because its readings named the room.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,25 +44,5 @@ impl RoomVisit {
     /// Whether `first` to `last` contains any of these months.
     pub fn overlaps(&self, months: &RangeInclusive<Month>) -> bool {
         self.first <= *months.end() && *months.start() <= self.last
-    }
-}
-
-ports! {
-    /// Stores which devices were seen in which rooms.
-    ///
-    /// The stored months only grow. They may include months without readings, because readings may be deleted.
-    NoteSeen [(GetItem, SeenIn), (PutItem, SeenIn), (PutItem, Rollups)] {
-        /// The months in which a device was seen in a room, as they are this moment.
-        fn seen(room: &RoomId, device: &DeviceId) -> StoreResult<Option<RoomVisit>>;
-
-        /// Stores the months, if the stored ones are as `expected`; returns whether they are stored. The first time, an
-        /// item among the device's rollups is stored too. A repeat is refused.
-        fn put_seen(seen: &RoomVisit, expected: Expected) -> StoreResult<bool>;
-    }
-
-    /// The devices that were seen in a room.
-    ReadSeen [(Query, SeenIn)] {
-        /// The devices that were seen in a room in these months, including both ends, sorted by id: at most `limit`.
-        fn seen_in(room: &RoomId, months: RangeInclusive<Month>, limit: usize) -> StoreResult<Vec<RoomVisit>>;
     }
 }

@@ -1,11 +1,8 @@
-//! The stored form of a polled source, with the secrets apart, and the ports of sources. Polls nothing.
+//! The stored form of a polled source, with the secrets apart. Polls nothing.
 
 use domain::{MemberError, PolledSourceId, Timestamp};
 use polling::{PolledSource, SecretTexts, SourceStatus, Spent};
 use serde_json::{Map, Value};
-
-use crate::ports_macro::ports;
-use crate::{Expected, Listing, StoreResult};
 
 /// A polled source.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,11 +81,6 @@ impl StoredSource {
         let is_for = self.source().is_ok_and(|own| own.destination() == source.destination());
         is_for && !self.lacks_secrets
     }
-
-    /// A save of this version expects that the previous version is stored.
-    pub const fn expected(&self) -> Expected {
-        Expected::before(self.version)
-    }
 }
 
 /// The secrets of a source, and their purpose.
@@ -111,60 +103,5 @@ impl SourceSecrets {
     /// secrets.
     pub fn of(self, source: &PolledSource) -> SecretTexts {
         if self.destination == source.destination() { self.texts } else { SecretTexts::default() }
-    }
-}
-
-ports! {
-    /// The sources, without their secrets.
-    ReadSources [(Query, Sources)] {
-        /// All sources, sorted by id. Changes that were made a moment ago may be missing.
-        fn sources() -> StoreResult<Listing<StoredSource>>;
-    }
-
-    /// A person's edits of the sources. Reads no secret.
-    EditSources [
-        (Query, Sources), (UpdateItem, Sources), (PutItem, SourceSecrets), (DeleteItem, Sources),
-        (DeleteItem, SourceSecrets),
-    ] {
-        /// All sources as they are this moment, sorted by id.
-        fn current_sources() -> StoreResult<Listing<StoredSource>>;
-
-        /// Stores a source in place of its previous version. A first version is stored only if there is no source of
-        /// this id. Returns whether the source is stored. Given secrets are stored in the same transaction; without
-        /// them, the stored secrets stay. The status stays. A current run loses its claim, so its result is not stored.
-        /// A repeat is refused.
-        fn save_source(source: &StoredSource, secrets: Option<&SourceSecrets>) -> StoreResult<bool>;
-
-        /// Deletes a source and its secrets in one transaction. A repeat changes nothing.
-        fn delete_source(id: &PolledSourceId) -> StoreResult<()>;
-    }
-
-    /// The secrets of sources, for the function that polls and for no other.
-    ReadSourceSecrets [(GetItem, SourceSecrets)] {
-        /// The secrets of a source, as they are this moment.
-        fn source_secrets(id: &PolledSourceId) -> StoreResult<Option<SourceSecrets>>;
-    }
-
-    /// Polling a source: a run claims it, polls it, and stores the result.
-    ///
-    /// Of several processes that poll at the same time, only one has the claim. If it dies, another one may take the
-    /// source after the end of the lease.
-    RunSources [(UpdateItem, Sources)] {
-        /// Begins a run: stores the number of requests including those of this run, and the lease if one is given.
-        /// Refused if the source was saved, claimed or tested since `known` was read; returns `None` then. Otherwise
-        /// returns the updated source. A repeat is refused.
-        fn begin_source_run(
-            known: &StoredSource,
-            spent: Spent,
-            lease: Option<Timestamp>,
-        ) -> StoreResult<Option<StoredSource>>;
-
-        /// Ends a run: stores its result and when the source is due again, if the claim is still that of `claimed`.
-        /// Returns whether this is stored. A repeat is refused.
-        fn end_source_run(
-            claimed: &StoredSource,
-            next: Timestamp,
-            status: &SourceStatus,
-        ) -> StoreResult<bool>;
     }
 }

@@ -7,8 +7,6 @@ use domain::{ChannelId, MemberError, Timestamp};
 use outgoing::Reach;
 use serde_json::{Map, Value};
 
-use crate::Expected;
-
 /// A channel, as every reader may see it.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
@@ -67,11 +65,6 @@ impl StoredChannel {
         );
         // Which addresses are allowed, and whether e-mail is, was checked when the channel was saved.
         Channel::from_json(Value::Object(members), Reach::Public).map(|(channel, _)| channel)
-    }
-
-    /// A put of this version expects that the previous version is stored.
-    pub const fn expected(&self) -> Expected {
-        Expected::before(self.version)
     }
 }
 

@@ -3,7 +3,7 @@
 use alerts::{AlertSubject, Rule};
 use domain::RuleId;
 
-use crate::{AlertKey, Expected};
+use crate::AlertKey;
 
 /// A rule of alerts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,10 +20,5 @@ impl StoredRule {
     /// The key of the rule's state on a subject.
     pub fn on(&self, subject: AlertSubject) -> AlertKey {
         AlertKey { rule: self.id.clone(), subject }
-    }
-
-    /// A put of this version expects that the previous version is stored.
-    pub const fn expected(&self) -> Expected {
-        Expected::before(self.version)
     }
 }

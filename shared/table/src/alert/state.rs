@@ -4,8 +4,6 @@ use alerts::{AlertSubject, EpisodeState, FigureState, MAX_UNJUDGED};
 use chrono::TimeDelta;
 use domain::{RuleId, Timestamp};
 
-use crate::Expected;
-
 /// How long a state is kept once it has been normal for an hour. A process that read the state has stored the next
 /// version or given up by then. A new state begins again with version 1, and could otherwise be mistaken for the
 /// deleted one.
@@ -78,10 +76,5 @@ impl StoredAlertState {
             AlertState::Figures(_) => Some(now.saturating_add(FIGURES_KEPT)),
         };
         Self { key, version: known.map_or(1, |known| known.version + 1), state, expires }
-    }
-
-    /// A put of this version expects that the previous version is stored.
-    pub const fn expected(&self) -> Expected {
-        Expected::before(self.version)
     }
 }

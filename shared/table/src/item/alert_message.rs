@@ -5,7 +5,7 @@ use super::fields::{other_kind, parse_key};
 use super::form::{At, Form, Maybe, Seconds, Text, Whole, part};
 use super::json::Json;
 use super::kind::take;
-use super::{Attribute, Attributes, Decode, Group as _, Item, ItemError, Kind, NamedAttribute};
+use super::{Attribute, Attributes, FromItem, Group as _, Item, ItemError, Kind, NamedAttribute};
 use crate::keys::{Key, TTL};
 use crate::{AlertKey, LOG_KEPT, LoggedMessage, WAITING_KEPT, WaitingMessage};
 use alerts::{LinkKey, Message, Rule};
@@ -66,21 +66,15 @@ fn take_message(
     Ok(LoggedMessage { alert, at, rule: Rule::take(item)?, message })
 }
 
-impl Decode for LoggedMessage {
-    fn decode(
-        attributes: impl IntoIterator<Item = (String, Attribute)>,
-    ) -> Result<Self, ItemError> {
-        let mut item: Item = attributes.into_iter().collect();
+impl FromItem for LoggedMessage {
+    fn from_item(mut item: Item) -> Result<Self, ItemError> {
         let Key::AlertTold(key) = parse_key(&item)? else { return Err(other_kind(&item)) };
         take_message(&mut item, key.alert, key.at, key.number)
     }
 }
 
-impl Decode for WaitingMessage {
-    fn decode(
-        attributes: impl IntoIterator<Item = (String, Attribute)>,
-    ) -> Result<Self, ItemError> {
-        let mut item: Item = attributes.into_iter().collect();
+impl FromItem for WaitingMessage {
+    fn from_item(mut item: Item) -> Result<Self, ItemError> {
         let Key::AlertWaiting(key) = parse_key(&item)? else { return Err(other_kind(&item)) };
         let at = take::<At, _>(&mut item, JUDGED_AT)?;
         Ok(Self {
@@ -100,7 +94,7 @@ mod tests {
     use alerts::News;
 
     use super::*;
-    use crate::item::key;
+    use crate::item::{Decode as _, key};
     use crate::{MessageKey, given};
 
     fn logged() -> LoggedMessage {

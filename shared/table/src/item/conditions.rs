@@ -10,7 +10,7 @@ use super::form::{
     listed, part,
 };
 use super::kind::{group, kind, take};
-use super::{Attribute, Attributes, Decode, Group, Item, ItemError, NamedAttribute};
+use super::{Attribute, Attributes, FromItem, Group, Item, ItemError, NamedAttribute};
 use crate::keys::{self, Key};
 use crate::rollup::{Indexed, IndexedQuarter, RollupKey, StoredSchema};
 use domain::{
@@ -60,11 +60,8 @@ fn take_entry(item: &mut Item) -> Result<IndexEntry, ItemError> {
     Ok(IndexEntry { address, values: take::<Listed<List>, _>(item, CONDITIONS_VALUES)? })
 }
 
-impl Decode for IndexedQuarter {
-    fn decode(
-        attributes: impl IntoIterator<Item = (String, Attribute)>,
-    ) -> Result<Self, ItemError> {
-        let mut item: Item = attributes.into_iter().collect();
+impl FromItem for IndexedQuarter {
+    fn from_item(mut item: Item) -> Result<Self, ItemError> {
         let Key::Rollup(device, Bucket::QuarterHour(quarter)) = parse_key(&item)? else {
             return Err(other_kind(&item));
         };
@@ -141,7 +138,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::item::Kind as _;
+    use crate::item::{Decode as _, Kind as _};
     use crate::rollup::StoredRollup;
     use domain::{Decimal, QuarterHour, Rollup};
 

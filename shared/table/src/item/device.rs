@@ -11,10 +11,10 @@ use super::attribute::{
 use super::fields::{invalid, other_kind, parse_key};
 use super::form::{
     At, ByPresence, ByText, Damage, Form, List, Listed, Maybe, Members, Millis, Number, OrDefault,
-    Readable, Said, Text, TextSet, Whole, element, list, listed, members, part,
+    Readable, Said, Text, TextSet, Whole, element, list, listed, members, part, text,
 };
 use super::kind::{group, kind, take};
-use super::{Attribute, Attributes, Decode, Group, Item, ItemError, NamedAttribute, with_key};
+use super::{Attribute, Attributes, FromItem, Group, Item, ItemError, NamedAttribute, with_key};
 use crate::keys::{self, Key};
 use crate::layout::Layout;
 use chrono::TimeDelta;
@@ -166,11 +166,9 @@ impl DeviceItem {
     }
 }
 
-impl Decode for DeviceItem {
-    fn decode(
-        attributes: impl IntoIterator<Item = (String, Attribute)>,
-    ) -> Result<Self, ItemError> {
-        match Device::decode(attributes) {
+impl FromItem for DeviceItem {
+    fn from_item(item: Item) -> Result<Self, ItemError> {
+        match Device::from_item(item) {
             Ok(device) => Ok(Self::Device(Box::new(device))),
             Err(ItemError::Deleted(device)) => Ok(Self::Deleted(*device)),
             Err(error) => Err(error),
@@ -178,18 +176,15 @@ impl Decode for DeviceItem {
     }
 }
 
-impl Decode for Device {
-    fn decode(
-        attributes: impl IntoIterator<Item = (String, Attribute)>,
-    ) -> Result<Self, ItemError> {
-        let mut item: Item = attributes.into_iter().collect();
+impl FromItem for Device {
+    fn from_item(mut item: Item) -> Result<Self, ItemError> {
         if item.contains_key(DELETED) {
             let Key::Device(id, _) = parse_key(&item)? else { return Err(other_kind(&item)) };
             let deletion = Deletion::take(&mut item)?;
             return Err(ItemError::Deleted(Box::new(DeletedDevice { id, deletion })));
         }
 
-        let mut parts = DeviceParts::decode(item)?;
+        let mut parts = DeviceParts::from_item(item)?;
         // If a damaged item says that a device is behind itself, the device is read as behind no meter.
         parts.behind = parts.behind.filter(|meter| *meter != parts.id);
         parts.behind_it.remove(&parts.id);
@@ -285,10 +280,7 @@ macro_rules! words {
             }
 
             fn value(attribute: Option<Attribute>) -> Result<$type, Damage> {
-                match attribute {
-                    Some(Attribute::S(text)) => <$type>::parse(&text).ok_or(Damage::Missing),
-                    _ => Err(Damage::Missing),
-                }
+                <$type>::parse(&text(attribute)?).ok_or(Damage::Missing)
             }
         }
     )+ };
@@ -312,6 +304,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::item::Decode as _;
     use domain::{Decimal, DeviceObservation, Reading};
 
     fn device() -> Device {

@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use chrono::TimeDelta;
 use domain::{Decimal, RoomId, TimeRange, Timestamp};
+use smol_str::SmolStr;
 
 use super::{Attribute, Group, Item, ItemError, present};
 
@@ -119,10 +120,7 @@ impl<T: Display + FromStr<Err: Error + Send + Sync + 'static>> Form<T> for Whole
     }
 
     fn value(attribute: Option<Attribute>) -> Result<T, Damage> {
-        match attribute {
-            Some(Attribute::N(text)) => text.parse().map_err(Damage::of),
-            _ => Err(Damage::Missing),
-        }
+        number(attribute)?.parse().map_err(Damage::of)
     }
 }
 
@@ -135,10 +133,7 @@ impl Form<Decimal> for Number {
     }
 
     fn value(attribute: Option<Attribute>) -> Result<Decimal, Damage> {
-        match attribute {
-            Some(Attribute::N(text)) => Decimal::parse(&text).map_err(Damage::of),
-            _ => Err(Damage::Missing),
-        }
+        Decimal::parse(&number(attribute)?).map_err(Damage::of)
     }
 }
 
@@ -151,10 +146,7 @@ impl Form<bool> for Said {
     }
 
     fn value(attribute: Option<Attribute>) -> Result<bool, Damage> {
-        match attribute {
-            Some(Attribute::N(number)) => Ok(number != "0"),
-            _ => Err(Damage::Missing),
-        }
+        Ok(number(attribute)? != "0")
     }
 }
 
@@ -373,6 +365,13 @@ pub(super) fn element<F: Form<T>, T>(attribute: Attribute) -> Result<T, Damage> 
 pub(super) fn members(attribute: Option<Attribute>) -> Result<Item, Damage> {
     match attribute {
         Some(Attribute::M(members)) => Ok(members),
+        _ => Err(Damage::Missing),
+    }
+}
+
+fn number(attribute: Option<Attribute>) -> Result<SmolStr, Damage> {
+    match attribute {
+        Some(Attribute::N(number)) => Ok(number),
         _ => Err(Damage::Missing),
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::form::{Damage, Form, members};
+use super::form::{Damage, Form, members, text};
 use super::{Attribute, Item};
 
 /// The attribute of a JSON value; `None` for null, which is not stored.
@@ -61,10 +61,7 @@ impl<T: Serialize + DeserializeOwned> Form<T> for JsonText {
     }
 
     fn value(attribute: Option<Attribute>) -> Result<T, Damage> {
-        match attribute {
-            Some(Attribute::S(text)) => serde_json::from_str(&text).map_err(Damage::of),
-            _ => Err(Damage::Missing),
-        }
+        serde_json::from_str(&text(attribute)?).map_err(Damage::of)
     }
 }
 

@@ -36,11 +36,10 @@ macro_rules! kind {
     (@decode $type:ident, $key:pat, [$($part:ident),*] {
         $($field:tt: $form:ty $(= $name:expr)?),+ $(,)?
     }) => {
-        impl $crate::item::Decode for $type {
-            fn decode(
-                attributes: impl IntoIterator<Item = (String, $crate::item::Attribute)>,
+        impl $crate::item::FromItem for $type {
+            fn from_item(
+                mut item: $crate::item::Item,
             ) -> Result<Self, $crate::item::ItemError> {
-                let mut item: $crate::item::Item = attributes.into_iter().collect();
                 let $key = $crate::item::fields::parse_key(&item)? else {
                     return Err($crate::item::fields::other_kind(&item));
                 };

@@ -16,7 +16,7 @@ use super::form::{
     elements, list, list_of, members, part,
 };
 use super::kind::{kind, take};
-use super::{Attribute, Attributes, Decode, Item, ItemError, Kind, NamedAttribute};
+use super::{Attribute, Attributes, Decode as _, FromItem, Item, ItemError, Kind, NamedAttribute};
 use crate::keys::{self, Key};
 use crate::rollup::{
     Indexed, QueueDepth, Refold, RollupKey, RollupState, StoredReading, StoredRollup,
@@ -63,45 +63,39 @@ impl Attributes for StoredRollup {
     }
 }
 
-impl Decode for StoredRollup {
-    fn decode(
-        attributes: impl IntoIterator<Item = (String, Attribute)>,
-    ) -> Result<Self, ItemError> {
-        to_rollup(attributes.into_iter().collect())
+impl FromItem for StoredRollup {
+    fn from_item(mut item: Item) -> Result<Self, ItemError> {
+        let Key::Rollup(device, bucket) = parse_key(&item)? else { return Err(other_kind(&item)) };
+        let range = match bucket {
+            Bucket::QuarterHour(quarter) => quarter.range(),
+            Bucket::Day(_) => {
+                let start = take::<At, _>(&mut item, START)?;
+                TimeRange::new(start, take::<At, _>(&mut item, END)?).map_err(invalid(END))?
+            }
+        };
+
+        let metrics =
+            members(item.remove(ROLLED_UP)).map_err(|damage| damage.in_attribute(ROLLED_UP))?;
+        let metric = |(name, metric): (String, Attribute)| {
+            let name = MetricName::try_from(name).map_err(invalid(ROLLED_UP))?;
+            let metric = to_metric(metric, range.from()).ok_or(ItemError::Missing(ROLLED_UP))?;
+            Ok((name, metric))
+        };
+        let metrics = metrics.into_iter().map(metric).collect::<Result<_, _>>()?;
+
+        Ok(Self {
+            indexed: Indexed::take(&mut item)?,
+            range,
+            zone: take::<Maybe<Text>, _>(&mut item, ZONE)?,
+            version: take::<Whole, _>(&mut item, VERSION)?,
+            settings: take::<Whole, _>(&mut item, SETTINGS)?,
+            raw_until: take::<Maybe<Seconds>, _>(&mut item, RAW_UNTIL)?,
+            expires: take::<Maybe<Seconds>, _>(&mut item, keys::TTL)?,
+            is_frozen: take::<ByPresence, _>(&mut item, FROZEN)?,
+            rollup: Rollup { rooms: take::<Listed<RoomOrNone>, _>(&mut item, ROOMS)?, metrics },
+            key: RollupKey { device, bucket },
+        })
     }
-}
-
-fn to_rollup(mut item: Item) -> Result<StoredRollup, ItemError> {
-    let Key::Rollup(device, bucket) = parse_key(&item)? else { return Err(other_kind(&item)) };
-    let range = match bucket {
-        Bucket::QuarterHour(quarter) => quarter.range(),
-        Bucket::Day(_) => {
-            let start = take::<At, _>(&mut item, START)?;
-            TimeRange::new(start, take::<At, _>(&mut item, END)?).map_err(invalid(END))?
-        }
-    };
-
-    let metrics =
-        members(item.remove(ROLLED_UP)).map_err(|damage| damage.in_attribute(ROLLED_UP))?;
-    let metric = |(name, metric): (String, Attribute)| {
-        let name = MetricName::try_from(name).map_err(invalid(ROLLED_UP))?;
-        let metric = to_metric(metric, range.from()).ok_or(ItemError::Missing(ROLLED_UP))?;
-        Ok((name, metric))
-    };
-    let metrics = metrics.into_iter().map(metric).collect::<Result<_, _>>()?;
-
-    Ok(StoredRollup {
-        indexed: Indexed::take(&mut item)?,
-        range,
-        zone: take::<Maybe<Text>, _>(&mut item, ZONE)?,
-        version: take::<Whole, _>(&mut item, VERSION)?,
-        settings: take::<Whole, _>(&mut item, SETTINGS)?,
-        raw_until: take::<Maybe<Seconds>, _>(&mut item, RAW_UNTIL)?,
-        expires: take::<Maybe<Seconds>, _>(&mut item, keys::TTL)?,
-        is_frozen: take::<ByPresence, _>(&mut item, FROZEN)?,
-        rollup: Rollup { rooms: take::<Listed<RoomOrNone>, _>(&mut item, ROOMS)?, metrics },
-        key: RollupKey { device, bucket },
-    })
 }
 
 /// The list of a metric's rollup. For a gauge it is `[count, sum, min, max, first, ms, last, ms]`, where ms counts from
@@ -286,11 +280,8 @@ impl Form<(u64, Timestamp)> for List {
     }
 }
 
-impl Decode for StoredReading {
-    fn decode(
-        attributes: impl IntoIterator<Item = (String, Attribute)>,
-    ) -> Result<Self, ItemError> {
-        let mut item: Item = attributes.into_iter().collect();
+impl FromItem for StoredReading {
+    fn from_item(mut item: Item) -> Result<Self, ItemError> {
         let expires = take::<Maybe<Seconds>, _>(&mut item, keys::TTL)?;
         Ok(Self { reading: Reading::decode(item)?, expires })
     }

@@ -4,7 +4,7 @@ use super::attribute::SHARDS;
 use super::fields::{other_kind, parse_key};
 use super::form::{Whole, part};
 use super::kind::take;
-use super::{Attribute, Attributes, Decode, Item, ItemError, Kind, NamedAttribute};
+use super::{Attributes, FromItem, Item, ItemError, Kind, NamedAttribute};
 use crate::keys::Key;
 use crate::shards::Shards;
 
@@ -20,11 +20,8 @@ impl Attributes for Shards {
     }
 }
 
-impl Decode for Shards {
-    fn decode(
-        attributes: impl IntoIterator<Item = (String, Attribute)>,
-    ) -> Result<Self, ItemError> {
-        let mut item: Item = attributes.into_iter().collect();
+impl FromItem for Shards {
+    fn from_item(mut item: Item) -> Result<Self, ItemError> {
         let Key::Shards = parse_key(&item)? else { return Err(other_kind(&item)) };
         take::<Whole, _>(&mut item, SHARDS)
     }

@@ -5,7 +5,7 @@ use super::attribute::{SINCE, STAY_ROOM, UNTIL};
 use super::fields::{other_kind, parse_key};
 use super::form::{At, Maybe, Text, part};
 use super::kind::{group, take};
-use super::{Attribute, Decode, Item, ItemError, with_key};
+use super::{FromItem, Item, ItemError, with_key};
 use crate::keys::Key;
 use domain::{DeviceStay, Stay};
 
@@ -23,11 +23,8 @@ pub fn from_stay(of: &DeviceStay) -> [Item; 2] {
     ]
 }
 
-impl Decode for DeviceStay {
-    fn decode(
-        attributes: impl IntoIterator<Item = (String, Attribute)>,
-    ) -> Result<Self, ItemError> {
-        let mut item: Item = attributes.into_iter().collect();
+impl FromItem for DeviceStay {
+    fn from_item(mut item: Item) -> Result<Self, ItemError> {
         let (device, room, since) = match parse_key(&item)? {
             Key::StayOf(device, since) => (device, take::<Text, _>(&mut item, STAY_ROOM)?, since),
             Key::StayIn(room, since, device) => (device, room, since),

@@ -65,8 +65,16 @@ pub(super) fn check_write(write: &Write, layout: Layout) {
     }
 }
 
+/// Panics if `DynamoDB` refuses one of the items, or all of them because two have the same key. Returns the keys.
+pub(super) fn check_items(items: &[Item], layout: Layout) -> Vec<ItemKey> {
+    let keys: Vec<ItemKey> = items.iter().map(ItemKey::of_item).collect();
+    refuse_duplicates(&keys);
+    items.iter().for_each(|item| check_item(item, layout));
+    keys
+}
+
 /// Panics if `DynamoDB` refuses such an item. The size is not checked here.
-pub(super) fn check_item(item: &Item, layout: Layout) {
+fn check_item(item: &Item, layout: Layout) {
     check_key(&ItemKey::of_item(item));
     for (name, value) in item {
         check_value(value);

@@ -1,6 +1,7 @@
 //! The log of messages, and the messages that wait to be sent. Sends nothing.
 
 use domain::{ChannelId, Order, Timestamp};
+use ports::port;
 
 use super::read;
 use crate::db::{
@@ -14,8 +15,11 @@ use crate::{
     ListPage, LoggedMessage, MessageQuery, Patterns, StoreResult, WaitingKey, WaitingMessage,
 };
 
+/// The log of messages.
+#[port(ReadToldMessages, Query(AlertTold))]
 impl<D: Db> Patterns<'_, D> {
-    /// A page of the messages of a range, newest first.
+    /// A page of the messages of a range, newest first. To find the messages of one rule, all messages of the range are
+    /// read.
     pub async fn told_messages(self, query: &MessageQuery) -> StoreResult<ListPage<LoggedMessage>> {
         let start = query.after.clone().map(|after| item::key(&Key::AlertTold(after)));
         let range = ItemQuery {
@@ -29,9 +33,14 @@ impl<D: Db> Patterns<'_, D> {
         };
         self.alert_page(range, query.limit, is_asked).await
     }
+}
 
-    /// A page of the messages that wait for a channel. The read is consistent, because a new message must be sent at
-    /// once.
+/// The messages that wait for a channel.
+#[port(ReadWaitingMessages, Query(AlertWaiting))]
+impl<D: Db> Patterns<'_, D> {
+    /// A page of the messages that wait for a channel, in the order of their keys, as they are this moment. Includes
+    /// messages that may not be sent yet, and messages that another process is sending ([`WaitingMessage::is_free`]).
+    /// The read is consistent, because a new message must be sent at once.
     pub async fn waiting_messages(
         self,
         channel: &ChannelId,
@@ -44,13 +53,26 @@ impl<D: Db> Patterns<'_, D> {
         };
         self.alert_page(range, limit, |_| true).await
     }
+}
 
-    /// Puts a test message, unless it is there already.
+/// Stores a test message, by which a person sees that a channel works.
+#[port(PutTestMessages, PutItem(AlertWaiting))]
+impl<D: Db> Patterns<'_, D> {
+    /// Stores a message ([`WaitingMessage::test`]), unless it is there already; returns whether it was stored.
     pub async fn put_test_message(self, message: &WaitingMessage) -> StoreResult<bool> {
         self.is_written(put(message.item()).when([absent(PK)])).await
     }
+}
 
-    /// Leases a message, stores the number of devices in its storm, and counts an attempt.
+/// Sending a message: it is leased, sent, and then deleted or postponed.
+///
+/// Only one of several senders at the same time gets the lease. If this sender dies, another one may take the message
+/// after the end of the lease.
+#[port(SendWaitingMessages, UpdateItem(AlertWaiting), DeleteItem(AlertWaiting))]
+impl<D: Db> Patterns<'_, D> {
+    /// Leases `known` until a timestamp, stores its `storm` and counts an attempt, unless its lease has changed since
+    /// the read. Returns the leased message, or `None` if another sender was faster or the message is gone. A repeat is
+    /// refused.
     pub async fn lease_waiting(
         self,
         known: &WaitingMessage,
@@ -67,13 +89,14 @@ impl<D: Db> Patterns<'_, D> {
         })
     }
 
-    /// Deletes a message that was sent.
+    /// Deletes a sent message, if its lease is still that of `leased`; returns whether it was deleted.
     pub async fn finish_waiting(self, leased: &WaitingMessage) -> StoreResult<bool> {
         let deletion = delete(&Key::AlertWaiting(leased.key()));
         self.is_written(deletion.when([present(PK), is_leased_as(leased)])).await
     }
 
-    /// Postpones a message.
+    /// Postpones a message until `next`, if its lease is still that of `leased`; returns whether it is postponed. A
+    /// message that may have arrived keeps its lease, and is not sent again before the end of the lease.
     pub async fn postpone_waiting(
         self,
         leased: &WaitingMessage,

@@ -1,7 +1,7 @@
 //! The rechecks of devices and rules, and the note that says when the system last ran. Judges nothing.
 
 use domain::{DeviceId, Timestamp};
-use futures_util::{StreamExt as _, stream};
+use ports::port;
 
 use super::expected;
 use crate::db::{
@@ -20,14 +20,15 @@ const NOTE_CONCURRENCY: usize = 16;
 /// The number of attempts to store a recheck that others store and remove at the same time.
 const MAX_ATTEMPTS: usize = 8;
 
+/// Requests that devices and rules are rechecked.
+#[port(NoteRechecks, UpdateItem(AlertRechecks))]
 impl<D: Db> Patterns<'_, D> {
-    /// Stores a recheck of each device or rule whose data were touched.
+    /// Stores a recheck of each device or rule, from the given time on. If the stored recheck begins earlier, it keeps
+    /// its time. The recheck of a rule begins again at the rule's first device. Positions in the outcome are indices
+    /// into `touched`. A repeat does no harm.
     pub async fn note_rechecks(self, touched: &[(Rechecked, Timestamp)]) -> PutOutcome {
-        let noting: Vec<_> =
-            touched.iter().map(|(what, since)| self.note_recheck(what, *since)).collect();
-        let noted: Vec<StoreResult<()>> =
-            stream::iter(noting).buffered(NOTE_CONCURRENCY).collect().await;
-        PutOutcome::of(noted)
+        let noting = touched.iter().map(|(what, since)| self.note_recheck(what, *since));
+        PutOutcome::of_all(NOTE_CONCURRENCY, noting).await
     }
 
     /// Stores a recheck from `since` on. If the stored recheck begins earlier, only its random number is replaced. A
@@ -54,8 +55,12 @@ impl<D: Db> Patterns<'_, D> {
 
         Err(StoreError::Contended(format!("the recheck of {what}")))
     }
+}
 
-    /// A page of rechecks.
+/// The rechecks of devices and rules.
+#[port(ReadRechecks, Query(AlertRechecks))]
+impl<D: Db> Patterns<'_, D> {
+    /// A page of rechecks: rules first, then devices. Rechecks that were stored a moment ago may be missing.
     pub async fn rechecks(
         self,
         after: Option<&Rechecked>,
@@ -68,8 +73,13 @@ impl<D: Db> Patterns<'_, D> {
         };
         self.alert_page(range, limit, |_| true).await
     }
+}
 
-    /// Stores the last device on which a rule was rechecked, if no data were touched since.
+/// Removes a recheck, or stores how far the recheck of a rule has come.
+#[port(FinishRechecks, UpdateItem(AlertRechecks), DeleteItem(AlertRechecks))]
+impl<D: Db> Patterns<'_, D> {
+    /// Stores the last device on which a rule was rechecked, unless data were touched since the recheck was read.
+    /// Returns whether this is stored. A repeat changes nothing.
     pub async fn move_recheck(self, recheck: &Recheck, after: &DeviceId) -> StoreResult<bool> {
         let place = update(&Key::AlertRecheck(recheck.target.clone()))
             .when(is_still(recheck))
@@ -77,18 +87,28 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(place).await
     }
 
-    /// Removes a recheck, if no data were touched since it was read.
+    /// Removes a recheck, unless data were touched since it was read; returns whether it was removed. A repeat is
+    /// refused.
     pub async fn remove_recheck(self, recheck: &Recheck) -> StoreResult<bool> {
         self.is_written(delete(&Key::AlertRecheck(recheck.target.clone())).when(is_still(recheck)))
             .await
     }
+}
 
-    /// The note that says when the system last ran.
+/// The note that says when the system last ran.
+#[port(ReadRunning, GetItem(AlertRunning))]
+impl<D: Db> Patterns<'_, D> {
+    /// The time when the system last ran, as it is stored this moment; `None` if alerts were never judged.
     pub async fn running_note(self) -> StoreResult<Option<RunningNote>> {
         self.find(&Key::AlertRunning).await
     }
+}
 
-    /// Stores when the system last ran, if the stored note is as expected.
+/// Records that the system runs.
+#[port(NoteRunning, PutItem(AlertRunning))]
+impl<D: Db> Patterns<'_, D> {
+    /// Stores when the system last ran, if the stored note is as expected; returns whether it is stored. A repeat is
+    /// refused, except with [`Expected::Present`].
     pub async fn put_running_note(self, note: &RunningNote, before: Expected) -> StoreResult<bool> {
         self.is_written(put(note.item()).when([expected(before)])).await
     }

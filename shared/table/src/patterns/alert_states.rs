@@ -2,6 +2,7 @@
 
 use domain::{RuleId, Timestamp};
 use futures_util::{StreamExt as _, stream};
+use ports::port;
 
 use super::expected;
 use super::range::UNLIMITED;
@@ -10,21 +11,23 @@ use crate::item::attribute::{DUE, RULE_CHANGED, VERSION};
 use crate::item::{self, Attribute, Kind as _};
 use crate::keys::{self, ALERT_STATES, Key};
 use crate::{
-    AlertKey, AlertState, DueStates, ItemKey, JudgementOutcome, ListPage, Listing, NewJudgement,
-    Patterns, StoreResult, StoredAlertState,
+    AlertKey, AlertState, DueStates, Expected, ItemKey, JudgementOutcome, ListPage, Listing,
+    NewJudgement, Patterns, StoreResult, StoredAlertState,
 };
 
 /// The number of deletions that run at once, each by a request: a role that may delete in batches may also put.
 const DELETE_CONCURRENCY: usize = 16;
 
+/// The states of rules.
+#[port(ReadAlertStates, BatchGetItem(AlertStates), Query(AlertStates))]
 impl<D: Db> Patterns<'_, D> {
-    /// The stored states with these keys.
+    /// The stored states with these keys, in any order, as they are this moment. No key may be given twice.
     pub async fn alert_states(self, keys: &[AlertKey]) -> StoreResult<Listing<StoredAlertState>> {
         let keys = keys.iter().map(|key| ItemKey::of(&Key::AlertState(key.clone())));
         self.find_all(keys.collect()).await
     }
 
-    /// A page of the states of a rule, or of all states.
+    /// A page of the states of a rule, or of all states, in the order of their keys, as they are this moment.
     pub async fn alert_state_page(
         self,
         rule: Option<&RuleId>,
@@ -35,7 +38,10 @@ impl<D: Db> Patterns<'_, D> {
         self.alert_page(ItemQuery { start, ..states(rule) }, limit, |_| true).await
     }
 
-    /// The due states among the next `limit` states. Makes one request. It is not consistent, for half the price.
+    /// Reads the next `limit` states in the order of their keys, and returns those that are due
+    /// ([`AlertState::is_due`](crate::AlertState::is_due)). Makes a single request, so that a caller that reads all
+    /// states keeps its position when the table throttles. New states may be missing, and changed states old, for half
+    /// the price.
     pub async fn due_alert_states(
         self,
         now: Timestamp,
@@ -62,15 +68,35 @@ impl<D: Db> Patterns<'_, D> {
         let next = self.db.query(&query, self.invocation, &mut each).await?;
         Ok(DueStates { listing, next: next.map(|last| ItemKey::of_item(&last).sk) })
     }
+}
 
-    /// Stores a state in place of its previous version.
+/// Edits stored states, such as by an acknowledgement.
+#[port(EditAlertStates, PutItem(AlertStates))]
+impl<D: Db> Patterns<'_, D> {
+    /// Stores a state in place of its previous version; returns whether it is stored. A repeat is refused.
     pub async fn put_alert_state(self, state: &StoredAlertState) -> StoreResult<bool> {
-        let new = put(state.item()).when([expected(state.expected())]);
+        let new = put(state.item()).when([expected(Expected::before(state.version))]);
         self.is_written(new).await
     }
+}
 
-    /// Stores a state with its messages. All judgements of a rule check the rule's item. So if there are several at
-    /// once, their transactions conflict and are repeated.
+/// Store a judgement.
+#[port(
+    PutJudgements,
+    PutItem(AlertStates, AlertTold, AlertWaiting),
+    ConditionCheckItem(AlertRules)
+)]
+impl<D: Db> Patterns<'_, D> {
+    /// Stores a state in place of its previous version together with all its messages, or nothing. The rule must still
+    /// have the version by which the state was judged.
+    ///
+    /// A judgement without messages is stored as the state alone. This takes a quarter of the units, but does not check
+    /// the rule. So the state may outlive its rule; it is then deleted when it is due.
+    ///
+    /// A repeat is refused, because the state has a newer version. So no message is stored twice.
+    ///
+    /// All judgements of a rule check the rule's item. So if there are several at once, their transactions conflict and
+    /// are repeated.
     pub async fn put_judgement(self, judgement: &NewJudgement) -> StoreResult<JudgementOutcome> {
         if judgement.logged().is_empty() {
             let is_put = self.put_alert_state(judgement.state()).await?;
@@ -85,7 +111,7 @@ impl<D: Db> Patterns<'_, D> {
         let rule = check(&Key::AlertRule(rule.clone()))
             .when([is(RULE_CHANGED, Attribute::text(&changed))]);
         let state = judgement.state();
-        let state = put(state.item()).when([expected(state.expected())]);
+        let state = put(state.item()).when([expected(Expected::before(state.version))]);
         // The messages need no condition of their own: if that of the state fails, nothing is written.
         let logged = judgement.logged().iter().map(|message| put(message.item()));
         let waiting = judgement.waiting().iter().map(|message| put(message.item()));
@@ -96,8 +122,12 @@ impl<D: Db> Patterns<'_, D> {
             Err(_) => JudgementOutcome::StateMoved,
         })
     }
+}
 
-    /// Deletes the states of a rule, even unreadable ones; returns their number.
+/// Deletes the states of a deleted rule, or of a device or room that is gone.
+#[port(DeleteAlertStates, Query(AlertStates), DeleteItem(AlertStates))]
+impl<D: Db> Patterns<'_, D> {
+    /// Deletes all states of a rule, even unreadable ones; returns their number. A repeat returns 0.
     pub async fn delete_alert_states(self, rule: &RuleId) -> StoreResult<usize> {
         let page = self.alert_page(states(Some(rule)), UNLIMITED, |_| true).await?;
         let Listing::<StoredAlertState> { found, unreadable, .. } = page.listing;
@@ -113,7 +143,7 @@ impl<D: Db> Patterns<'_, D> {
         Ok(count)
     }
 
-    /// Deletes a state, if it still has this version.
+    /// Deletes a state, if it still has this version; returns whether it was deleted.
     pub async fn delete_alert_state(self, key: &AlertKey, version: u64) -> StoreResult<bool> {
         let still = is(VERSION, Attribute::number(version));
         self.is_written(delete(&Key::AlertState(key.clone())).when([still])).await

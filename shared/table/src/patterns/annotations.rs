@@ -1,6 +1,7 @@
 //! Annotations: stored by time, found by a range, replaced and deleted. Knows nothing of their subjects.
 
 use domain::{Annotated, Annotation, AnnotationId, DeviceId, TimeRange, Timestamp};
+use ports::port;
 
 use crate::db::{Db, ItemQuery, WriteOutcome, delete, is, replace_all, upsert};
 use crate::item::attribute::ABOUT;
@@ -8,8 +9,11 @@ use crate::item::{self, Attribute};
 use crate::keys::{self, Key};
 use crate::{AnnotationQuery, Belonging, ItemKey, Page, Patterns, StoreResult};
 
+/// The annotations of a range.
+#[port(ReadAnnotations, Query(Annotations))]
 impl<D: Db> Patterns<'_, D> {
-    /// A page of annotations. The read is consistent, because a person looks at an annotation just after writing it.
+    /// A page of annotations, sorted by time, as they are this moment, because a person looks at an annotation just
+    /// after writing it.
     pub async fn annotations(self, query: &AnnotationQuery) -> StoreResult<Page<Annotation>> {
         let after = query.after.clone().map(Key::Annotation);
         let start = after.map(|after| item::key(&after));
@@ -17,7 +21,11 @@ impl<D: Db> Patterns<'_, D> {
         let wants = |annotation: &Annotation| query.wants(annotation);
         self.range(range, query.limit, wants, |_| 0).await
     }
+}
 
+/// A person's edits of annotations. A repeat changes nothing.
+#[port(EditAnnotations, UpdateItem(Annotations), DeleteItem(Annotations))]
+impl<D: Db> Patterns<'_, D> {
     /// Stores an annotation. It replaces a stored one with the same id.
     pub async fn put_annotation(self, annotation: &Annotation) -> StoreResult<()> {
         let write = upsert(&Key::Annotation(annotation.id.clone())).with(replace_all(annotation));
@@ -32,7 +40,7 @@ impl<D: Db> Patterns<'_, D> {
 
     /// At most `limit` annotations about a device. All annotations are read to find them; this is rare, because devices
     /// are seldom deleted.
-    pub async fn annotations_of(
+    pub(super) async fn annotations_of(
         self,
         device: &DeviceId,
         limit: usize,

@@ -2,13 +2,17 @@
 
 use chrono::TimeDelta;
 use domain::Reading;
+use ports::port;
 
 use crate::db::{Db, put};
 use crate::item::{Arrival, from_arrival};
 use crate::{Added, InsertOutcome, Patterns, StoreResult};
 
+/// Store a reading that was sent without a timestamp.
+#[port(AddArrival, PutItem(Readings))]
 impl<D: Db> Patterns<'_, D> {
-    /// Stores a reading, unless another reading has its timestamp. The same `arrival` means the same reading.
+    /// Stores a reading, unless its timestamp is taken. A repeat changes nothing: a stored reading with the same
+    /// `arrival` is the same reading.
     pub async fn add_arrival(
         self,
         reading: &Reading,

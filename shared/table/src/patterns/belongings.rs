@@ -1,7 +1,7 @@
 //! The belongings of a device: found in the device's partitions, and removed. Chooses nothing.
 
 use domain::DeviceId;
-use futures_util::{StreamExt as _, stream};
+use ports::port;
 
 use crate::db::{Db, ItemQuery, delete};
 use crate::item::attribute::STAY_ROOM;
@@ -13,8 +13,14 @@ use crate::{Belonging, Belongings, ItemKey, Patterns, PutOutcome, StoreError, St
 /// may also put in batches, and a function that deletes devices must not be able to replace a reading.
 const REMOVE_CONCURRENCY: usize = 32;
 
+/// Removes the items of a device, except its own item in the registry.
+#[port(
+    RemoveBelongings,
+    Query(Readings, Rollups, Stays, Attributes, Annotations),
+    DeleteItem(Readings, Rollups, Stays, SeenIn, Attributes, Annotations)
+)]
 impl<D: Db> Patterns<'_, D> {
-    /// At most `limit` belongings of a device, as they are this moment. Every item in the device's partitions is a
+    /// The belongings of a device, as they are this moment: at most `limit`. Every item in the device's partitions is a
     /// belonging, even if it cannot be read.
     pub async fn belongings(self, id: &DeviceId, limit: usize) -> StoreResult<Belongings> {
         let mut found = Vec::new();
@@ -40,11 +46,8 @@ impl<D: Db> Patterns<'_, D> {
 
     /// Removes belongings. A repeat changes nothing. Positions in the outcome are indices into `belongings`.
     pub async fn remove_belongings(self, belongings: &[Belonging]) -> PutOutcome {
-        let removing: Vec<_> =
-            belongings.iter().map(|belonging| Box::pin(self.remove_belonging(belonging))).collect();
-        let removed: Vec<StoreResult<()>> =
-            stream::iter(removing).buffered(REMOVE_CONCURRENCY).collect().await;
-        PutOutcome::of(removed)
+        let removing = belongings.iter().map(|belonging| self.remove_belonging(belonging));
+        PutOutcome::of_all(REMOVE_CONCURRENCY, removing).await
     }
 
     async fn remove_belonging(self, Belonging(keys): &Belonging) -> StoreResult<()> {

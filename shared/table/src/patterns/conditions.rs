@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::ConditionsSchema;
+use ports::port;
 
 use super::expected;
 use crate::db::{Db, ItemQuery, Keys, is, put, set, update};
@@ -14,15 +15,17 @@ use crate::{
     ConditionsQuery, Expected, IndexedQuarter, Indexing, Page, Patterns, StoreResult, StoredSchema,
 };
 
-/// Whether the table has the conditions index, by its layout.
-pub fn has_conditions_index(db: &impl Db) -> bool {
-    db.layout().conditions_index
-}
-
+/// Reads the schema of the conditions index.
+#[port(ReadConditionsSchema, GetItem(ConditionsSchema))]
 impl<D: Db> Patterns<'_, D> {
-    /// The schema; `None` without a schema or without the conditions index.
+    /// Whether the table has the conditions index.
+    pub fn has_conditions_index(self) -> bool {
+        self.db.layout().conditions_index
+    }
+
+    /// The schema, as it is this moment. Without a conditions index, returns `None` and reads nothing.
     pub async fn conditions_schema(self) -> StoreResult<Option<StoredSchema>> {
-        if !has_conditions_index(self.db) {
+        if !self.has_conditions_index() {
             return Ok(None);
         }
         self.find(&Key::ConditionsSchema).await
@@ -30,14 +33,19 @@ impl<D: Db> Patterns<'_, D> {
 
     /// Which values of rollups are put into the conditions index.
     pub async fn indexing(self) -> StoreResult<Indexing> {
-        if !has_conditions_index(self.db) {
+        if !self.has_conditions_index() {
             return Ok(Indexing::Off);
         }
         let stored = self.conditions_schema().await?;
         Ok(stored.map_or(Indexing::Unset, |stored| Indexing::By(Arc::new(stored.schema))))
     }
+}
 
-    /// Stores a schema if the stored one is as expected.
+/// Stores the schema of the conditions index.
+#[port(PutConditionsSchema, PutItem(ConditionsSchema))]
+impl<D: Db> Patterns<'_, D> {
+    /// Stores a schema by which the index is not complete yet, if the stored schema is as expected. Returns whether it
+    /// is stored. A repeat is refused.
     pub async fn put_conditions_schema(
         self,
         schema: &ConditionsSchema,
@@ -46,16 +54,27 @@ impl<D: Db> Patterns<'_, D> {
         let new = with_key(&Key::ConditionsSchema, schema.attributes());
         self.is_written(put(new).when([expected(before)])).await
     }
+}
 
-    /// Records that the index is complete, if the stored schema has this version.
+/// Records that the conditions index is complete.
+#[port(SetConditionsReady, UpdateItem(ConditionsSchema))]
+impl<D: Db> Patterns<'_, D> {
+    /// Records that the index has every rollup of 15 minutes by the schema of this version. Returns whether the stored
+    /// schema has this version. A repeat has the same result.
     pub async fn set_conditions_ready(self, version: u8) -> StoreResult<bool> {
         let ready = update(&Key::ConditionsSchema)
             .when([is(VERSION, Attribute::number(version))])
             .with([set(READY, item::flag())]);
         self.is_written(ready).await
     }
+}
 
-    /// One page of the index. Skips entries that cannot be read, because other writers may have left them there.
+/// Finds rollups of 15 minutes by the address of their means.
+#[port(QueryConditions, Query(ConditionsIndex))]
+impl<D: Db> Patterns<'_, D> {
+    /// At most `limit` rollups of a device in a month of UTC, sorted by address. The addresses are from `first` to
+    /// `last`, both inclusive. Begins after `after`, if given. Skips entries that cannot be read, because other writers
+    /// may have left them there.
     pub async fn indexed_quarters(
         self,
         asked: &ConditionsQuery<'_>,

@@ -2,6 +2,7 @@
 //! homes. Removes nothing else.
 
 use domain::{Deletion, Device, DeviceId, HomeId, Room, RoomId, Timestamp};
+use ports::port;
 
 use super::device_write::is_still;
 use crate::db::{
@@ -15,6 +16,9 @@ use crate::{BegunDeletion, MeterChange, Patterns, Pauses, StoreError, StoreResul
 /// The number of attempts to write a device that others keep changing.
 const MAX_ATTEMPTS: usize = 8;
 
+/// Puts deletion marks into devices' own items, so that a device is not registered again while it is being deleted. A
+/// repeat changes nothing.
+#[port(MarkDeletions, BatchGetItem(Devices), GetItem(Devices), UpdateItem(Devices), Query(Devices))]
 impl<D: Db> Patterns<'_, D> {
     /// Begins to delete a device. After this, the device is in no list, in no room and behind no meter. A meter is not
     /// deleted while devices are behind it.
@@ -80,8 +84,8 @@ impl<D: Db> Patterns<'_, D> {
         })
     }
 
-    /// Ends a deletion, if no belonging was found since `known`; returns whether it is ended. The item stays as a
-    /// tombstone until it expires or until the next reading replaces it.
+    /// Ends a deletion, unless a belonging was found after `known` was read. Returns whether it is ended. The item
+    /// stays as a tombstone until it expires or until the next reading replaces it.
     pub async fn end_deletion(
         self,
         id: &DeviceId,
@@ -100,7 +104,11 @@ impl<D: Db> Patterns<'_, D> {
     fn update_under_way(self, id: &DeviceId) -> Write {
         upsert(&self.device_key(id)).when([present(DELETED), absent(ENDED)])
     }
+}
 
+/// Removes rooms, and homes from rooms.
+#[port(RemoveRooms, DeleteItem(Rooms), PutItem(Rooms), UpdateItem(Rooms))]
+impl<D: Db> Patterns<'_, D> {
     /// Removes a room of the registry. A repeat changes nothing.
     pub async fn remove_room(self, id: &RoomId) -> StoreResult<()> {
         self.write(delete(&Key::Room(id.clone()))).await.map(drop)

@@ -4,6 +4,7 @@ use domain::{
     BehindError, Device, DeviceId, DevicePatch, DevicePatchError, Edit, Room, RoomId, RoomPatch,
     Timestamp,
 };
+use ports::port;
 
 use super::device_write::{changed_fold_settings, metric_path};
 use crate::db::{AttributeChange, Db, Write, delete, present, remove, replace_all, set_as, update};
@@ -20,10 +21,21 @@ use crate::{
 /// The number of attempts to edit a device that others keep changing.
 const MAX_ATTEMPTS: usize = 8;
 
+/// A person's edits of the registry. A repeat leaves the same values.
+#[port(
+    EditRegistry,
+    GetItem(Devices, Rooms),
+    UpdateItem(Devices, Rooms),
+    ConditionCheckItem(Devices),
+    PutItem(Rooms, Stays, Attributes),
+    Query(Devices),
+    DeleteItem(Attributes)
+)]
 impl<D: Db> Patterns<'_, D> {
-    /// Edits a registered device if the patch may be applied; otherwise says why not. The patch is checked against the
-    /// device and the meters as they are stored when the edit is written. All companions of the device are written with
-    /// it, or nothing is.
+    /// Edits a registered device if the patch may be applied ([`DevicePatch::check`],
+    /// [`MeterChange`](crate::MeterChange)); otherwise says why not. The patch is checked against the device and the
+    /// meters as they are stored when the edit is written. The device and all [`companions`](crate::companions) are
+    /// written together, or nothing is written. A room that a person names is registered at once, without a reading.
     pub async fn edit_device(
         self,
         id: &DeviceId,

@@ -1,13 +1,20 @@
 //! Counts the devices that senders have introduced. Registers no device.
 
+use ports::port;
+
 use crate::db::{Db, Op, WriteOutcome, absent_or, add, upsert};
 use crate::item::Attribute;
 use crate::item::attribute::INTRODUCED;
 use crate::keys::Key;
 use crate::{Patterns, StoreError, StoreResult};
 
+/// Counts the devices that a sender introduces, if the registry is too large for memory. Any function that may store
+/// readings may write this count.
+#[port(CountIntroduced, UpdateItem(Readings))]
 impl<D: Db> Patterns<'_, D> {
-    /// Counts `more` devices, unless the sum would exceed the limit.
+    /// Adds `more` devices, at most `limit`, to the number that a sender has introduced. If the sum would exceed
+    /// `limit`, adds nothing and returns the stored number; otherwise returns `None`. A repeat counts twice, so the
+    /// number is never too small.
     pub async fn count_introduced(
         self,
         sender: &str,

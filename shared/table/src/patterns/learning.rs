@@ -6,6 +6,7 @@ use domain::{
     About, Device, DeviceId, DeviceStay, DeviceUpdate, Label, MAX_INTRODUCED_ROOMS, MetricInfo,
     MetricName, Place, Room, RoomId, Stay, Timestamp,
 };
+use ports::port;
 
 use super::device_write::{changed_fold_settings, metric_path};
 use crate::db::{
@@ -22,10 +23,18 @@ use crate::{Companion, Patterns, StoreResult, UpdateOutcome, companions};
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>
 const METRICS_CHUNK: usize = 32;
 
+/// The largest number of stays that are restored at once. One transaction writes them and the device, and has at most
+/// 100 items.
+pub const MAX_RESTORED_STAYS: usize = 48;
+
+/// Adds to the registry what the readings of the stream say.
+///
+/// A repeat changes nothing: a value is written only if it is newer, if it is earlier, or if none is stored.
+#[port(UpdateRegistry, UpdateItem(Devices, Rooms), PutItem(Stays))]
 impl<D: Db> Patterns<'_, D> {
-    /// Adds facts that were learned about a device, or nothing if one of these conditions fails. A learned room needs
-    /// the device to be in the room of `known` still. A learned time of the first reading must be earlier than the
-    /// stored one. Facts that a sender gave need the device to have the version of `known` still.
+    /// Adds facts that were learned of a device; never changes what a person set. Nothing is written if one of these
+    /// conditions fails: a room needs the device to be in the room of `known` still, a time of the first reading must
+    /// be earlier than the stored one, and facts of a sender need the device to have the version of `known` still.
     pub async fn update_device(
         self,
         known: &Device,
@@ -95,21 +104,6 @@ impl<D: Db> Patterns<'_, D> {
         self.write_device(&new, update, companions(known, &new)).await
     }
 
-    /// Stores stays of a device, in their order, all or none. They must have ended before the device's first stay. If
-    /// the device has no stays, the last of them becomes its newest stay.
-    pub async fn restore_stays(
-        self,
-        known: &Device,
-        stays: &[Stay],
-    ) -> StoreResult<UpdateOutcome<Device>> {
-        let new = known.with_stay(known.stay().or(stays.last()).cloned());
-        let update = self.next_version(known).with(newest_stay_of(&new));
-        let keep = |stay: &Stay| {
-            Companion::KeepStay(DeviceStay { device: known.id().clone(), stay: stay.clone() })
-        };
-        self.write_device(&new, update, stays.iter().map(keep).collect()).await
-    }
-
     /// Stores the time of a room's first reading, if it is earlier than the stored one.
     pub async fn update_room(
         self,
@@ -145,6 +139,26 @@ impl<D: Db> Patterns<'_, D> {
             .when([absent(NAME)])
             .with([set(NAME, Attribute::text(name))]);
         self.update_and_read(update).await
+    }
+}
+
+/// Restores the stays of a backup.
+#[port(RestoreStays, UpdateItem(Devices), PutItem(Stays))]
+impl<D: Db> Patterns<'_, D> {
+    /// Stores at most [`MAX_RESTORED_STAYS`] stays of a device, in their order, all or none. They must have ended
+    /// before the device's first stay. If the device has no stays, the last of them becomes its newest stay. Refused if
+    /// the device has changed since it was read, so a repeat is refused.
+    pub async fn restore_stays(
+        self,
+        known: &Device,
+        stays: &[Stay],
+    ) -> StoreResult<UpdateOutcome<Device>> {
+        let new = known.with_stay(known.stay().or(stays.last()).cloned());
+        let update = self.next_version(known).with(newest_stay_of(&new));
+        let keep = |stay: &Stay| {
+            Companion::KeepStay(DeviceStay { device: known.id().clone(), stay: stay.clone() })
+        };
+        self.write_device(&new, update, stays.iter().map(keep).collect()).await
     }
 }
 

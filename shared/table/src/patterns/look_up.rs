@@ -4,14 +4,17 @@
 use std::collections::BTreeMap;
 
 use domain::{Deletion, Device, DeviceId, Room, RoomId};
+use ports::port;
 
 use crate::db::Db;
 use crate::item::DeviceItem;
 use crate::keys::Key;
 use crate::{ItemKey, Listing, Patterns, StoreResult};
 
+/// Look up one device or room.
+#[port(LookUpRegistry, GetItem(Devices, Rooms), Query(Devices))]
 impl<D: Db> Patterns<'_, D> {
-    /// A device.
+    /// One device, as it is this moment.
     pub async fn device(self, id: &DeviceId) -> StoreResult<Option<Device>> {
         self.check_shards().await?;
         self.find(&self.device_key(id)).await
@@ -24,12 +27,16 @@ impl<D: Db> Patterns<'_, D> {
         Ok(found.and_then(DeviceItem::deletion))
     }
 
-    /// A room.
+    /// One room, as it is this moment.
     pub async fn room(self, id: &RoomId) -> StoreResult<Option<Room>> {
         self.find(&Key::Room(id.clone())).await
     }
+}
 
-    /// The registered devices with these ids, in any order. No id may be given twice.
+/// Look up several devices and rooms, as they are this moment. No id may be given twice.
+#[port(FindRegistry, BatchGetItem(Devices, Rooms), Query(Devices))]
+impl<D: Db> Patterns<'_, D> {
+    /// The registered devices with these ids, in any order.
     pub async fn find_devices(self, ids: &[DeviceId]) -> StoreResult<Listing<Device>> {
         self.check_shards().await?;
         let keys = ids.iter().map(|id| ItemKey::of(&self.device_key(id))).collect();

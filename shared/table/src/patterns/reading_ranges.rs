@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 
 use domain::{DeviceId, Order, Reading, RoomId, Timestamp};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use ports::port;
 
 use crate::db::{Db, ItemQuery};
 use crate::item::{self, Attribute};
@@ -12,11 +13,8 @@ use crate::keys::{self, Key};
 use crate::layout::ROOM_INDEX;
 use crate::{Page, Patterns, RangeQuery, ReadingKey, StoreResult};
 
-/// Whether the table has the room index, by its layout.
-pub fn has_room_index(db: &impl Db) -> bool {
-    db.layout().room_index
-}
-
+/// Readings of a device in a range.
+#[port(QueryReadings, Query(Readings))]
 impl<D: Db> Patterns<'_, D> {
     /// A page of one device's readings.
     pub async fn device_readings(
@@ -26,15 +24,27 @@ impl<D: Db> Patterns<'_, D> {
     ) -> StoreResult<Page<Reading>> {
         self.range(of_device(device, query), query.limit, |_| true, bytes).await
     }
+}
 
-    /// A page of one room's readings. If the table has no room index, those of `devices` are read instead.
+/// Readings of a room in a range.
+#[port(QueryRoomReadings, Query(RoomIndex, Readings))]
+impl<D: Db> Patterns<'_, D> {
+    /// Whether the table has the room index.
+    pub fn has_room_index(self) -> bool {
+        self.db.layout().room_index
+    }
+
+    /// A page of one room's readings: those of all its devices, sorted by time.
+    ///
+    /// `devices` are all devices that are or were in the room. If the table has no room index, these devices are read
+    /// instead.
     pub async fn room_readings(
         self,
         room: &RoomId,
         devices: &[DeviceId],
         query: &RangeQuery,
     ) -> StoreResult<Page<Reading>> {
-        if has_room_index(self.db) {
+        if self.has_room_index() {
             return self.range(of_room(room, query), query.limit, |_| true, bytes).await;
         }
         self.merged_readings(room, devices, query).await

@@ -3,6 +3,7 @@
 use chrono::TimeDelta;
 use domain::{Decimal, MetricName, Reading};
 use futures_util::{StreamExt as _, stream};
+use ports::port;
 
 use crate::db::{AttributeChange, Db, Items, delete, remove, replace, set, set_if_absent, upsert};
 use crate::item::attribute::{NAMED, NAMED_ROOM, SAID_ABOUT};
@@ -39,8 +40,13 @@ impl Items for ReadingItems<'_> {
     }
 }
 
+/// Store readings.
+///
+/// A repeat changes nothing: each reading is put as a whole, and its key is made of its device and timestamp.
+#[port(PutReadings, BatchWriteItem(Readings))]
 impl<D: Db> Patterns<'_, D> {
-    /// Stores readings.
+    /// Stores readings. No two of them may have the same device and timestamp. Each is deleted some days after its
+    /// `retention` has ended.
     pub async fn put_readings(
         self,
         readings: &[Reading],
@@ -48,8 +54,15 @@ impl<D: Db> Patterns<'_, D> {
     ) -> PutOutcome {
         self.db.put_all(&ReadingItems { readings, retention }, self.invocation).await
     }
+}
 
-    /// Sets the metrics of readings. If there are many readings, it first tries to insert all of them, because 25
+/// Add metrics to readings that may be stored already.
+///
+/// A repeat changes nothing, because the update only sets attributes.
+#[port(MergeReadings, PartiQLInsert(Readings), UpdateItem(Readings))]
+impl<D: Db> Patterns<'_, D> {
+    /// Sets the metrics of each reading, and keeps other metrics of the same device and timestamp. If the sender named
+    /// no room, a stored room stays. If there are many readings, it first tries to insert all of them, because 25
     /// inserts take the time of one update.
     pub async fn merge_readings(
         self,
@@ -120,15 +133,18 @@ impl<D: Db> Patterns<'_, D> {
         }
         Ok(())
     }
+}
 
-    /// Deletes readings.
+/// Deletes the readings that a person wants to remove.
+#[port(DeleteReadings, DeleteItem(Readings))]
+impl<D: Db> Patterns<'_, D> {
+    /// Deletes readings. A repeat changes nothing.
     pub async fn delete_readings(self, readings: &[ReadingKey]) -> PutOutcome {
-        let deleting: Vec<_> = readings
-            .iter()
-            .map(|reading| self.write(delete(&Key::Reading(reading.device.clone(), reading.at))))
-            .collect();
-        let deleted: Vec<_> = stream::iter(deleting).buffered(DELETE_CONCURRENCY).collect().await;
-        PutOutcome::of(deleted.into_iter().map(|deleted| deleted.map(drop)))
+        let deleting = readings.iter().map(|reading| async move {
+            let key = Key::Reading(reading.device.clone(), reading.at);
+            self.write(delete(&key)).await.map(drop)
+        });
+        PutOutcome::of_all(DELETE_CONCURRENCY, deleting).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! Registers new devices and rooms. Replaces nothing except the tombstone of a deleted device.
 
 use domain::{DeletedDevice, Deletion, Device, Room, Timestamp};
+use ports::port;
 
 use super::read;
 use crate::db::{Db, WriteOutcome, is, put};
@@ -8,6 +9,8 @@ use crate::item::attribute::ENDED;
 use crate::item::{Attribute, DeviceItem, Kind as _, from_device};
 use crate::{InsertOutcome, Patterns, Registration, StoreResult};
 
+/// Registers new devices and rooms. A registered item is not replaced, by a repeat or by another process.
+#[port(RegisterDevices, PutItem(Devices, Rooms), Query(Devices))]
 impl<D: Db> Patterns<'_, D> {
     /// Registers a device, unless it is registered or being deleted. If it replaces a tombstone, the number of its fold
     /// settings counts on from that in the tombstone.

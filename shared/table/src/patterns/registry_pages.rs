@@ -2,8 +2,8 @@
 
 use domain::{Device, DeviceId, Room, RoomId};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use ports::port;
 
-use super::has_room_index;
 use super::shards::shards_of_first;
 use crate::db::{Db, ItemQuery, Keys};
 use crate::item::{Attribute, Decode, Item};
@@ -33,24 +33,31 @@ impl PartitionCursor {
     }
 }
 
+/// List devices and rooms.
+#[port(ReadRegistry, Query(Devices, Rooms))]
 impl<D: Db> Patterns<'_, D> {
-    /// The devices, at most one more than memory holds.
+    /// All devices, sorted by id. If there are too many, returns `MAX_CACHED_ENTRIES + 1` of them, so that the caller
+    /// knows that the list is not complete.
     pub async fn devices(self) -> StoreResult<Listing<Device>> {
         Ok(self.device_page(None, MAX_LISTED).await?.listing)
     }
 
-    /// The rooms, at most one more than memory holds.
+    /// All rooms, sorted by id, with the same limit as for devices.
     pub async fn rooms(self) -> StoreResult<Listing<Room>> {
         Ok(self.room_page(None, MAX_LISTED).await?.listing)
     }
+}
 
-    /// All devices.
+/// Lists all devices, at once or page by page, for registries of any size.
+#[port(ListDevices, Query(Devices))]
+impl<D: Db> Patterns<'_, D> {
+    /// All devices, sorted by id, as they are this moment.
     pub async fn all_devices(self) -> StoreResult<Listing<Device>> {
         Ok(self.device_page(None, usize::MAX).await?.listing)
     }
 
-    /// A page of devices. All partitions are read, several at once, each for its share of the page. A partition is read
-    /// again only if it may have more devices of the page.
+    /// The devices after an id, sorted by id, as they are this moment. All partitions are read, several at once, each
+    /// for its share of the page. A partition is read again only if it may have more devices of the page.
     pub async fn device_page(
         self,
         after: Option<&DeviceId>,
@@ -98,8 +105,12 @@ impl<D: Db> Patterns<'_, D> {
 
         Ok(page_of(merged, limit))
     }
+}
 
-    /// A page of rooms.
+/// Pages of rooms, and of a room's devices, for registries of any size.
+#[port(PageRegistry, Query(Rooms, RoomIndex))]
+impl<D: Db> Patterns<'_, D> {
+    /// The rooms after an id, sorted by id, as they are this moment.
     pub async fn room_page(
         self,
         after: Option<&RoomId>,
@@ -117,14 +128,15 @@ impl<D: Db> Patterns<'_, D> {
         Ok(page_of(listing, limit))
     }
 
-    /// A page of a room's devices; `None` if the table has no room index.
+    /// The devices of a room after an id, sorted by id; `None` if the table has no room index. The index may lag for a
+    /// moment.
     pub async fn room_device_page(
         self,
         room: &RoomId,
         after: Option<&DeviceId>,
         limit: usize,
     ) -> StoreResult<Option<ListPage<Device>>> {
-        if !has_room_index(self.db) {
+        if !self.has_room_index() {
             return Ok(None);
         }
 

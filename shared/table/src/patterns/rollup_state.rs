@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::{DeviceId, Timestamp};
+use ports::port;
 
 use super::read;
 use crate::db::{
@@ -17,18 +18,29 @@ use crate::{
     StoreResult,
 };
 
+/// Reads how far the rollups are complete.
+#[port(ReadRollupState, GetItem(RollupState))]
 impl<D: Db> Patterns<'_, D> {
-    /// The state; `None` before the rollup function has run.
+    /// The state, as it is this moment; `None` before the rollup function has run.
     pub async fn rollup_state(self) -> StoreResult<Option<RollupState>> {
         self.find(&Key::RollupState).await
     }
+}
 
-    /// The marks and the backlog. Read consistently, because a mark is stored before its readings.
+/// Reads the announcements of changes of past readings that rollups may not have yet.
+#[port(ReadLateChanges, GetItem(LateChanges))]
+impl<D: Db> Patterns<'_, D> {
+    /// The marks and the backlog, as they are this moment, because a mark is stored before its readings.
     pub async fn late_changes(self) -> StoreResult<LateChanges> {
         Ok(self.find(&Key::LateChanges).await?.unwrap_or_default())
     }
+}
 
-    /// Stores marks if the stored ones have the expected version; otherwise returns the stored marks.
+/// Announces changes of past readings before they are made.
+#[port(MarkLateChanges, UpdateItem(LateChanges))]
+impl<D: Db> Patterns<'_, D> {
+    /// Stores marks, if the stored ones have the expected version, which is 0 if there are none. Otherwise returns the
+    /// stored marks. If several processes store at once, one succeeds and the others get its marks.
     pub async fn put_late_marks(
         self,
         marks: &[LateMark],
@@ -44,13 +56,27 @@ impl<D: Db> Patterns<'_, D> {
             WriteOutcome::Refused(known) => Some(known.map_or(Ok(LateChanges::default()), read)?),
         })
     }
+}
 
-    /// The progress of folding the rollups of a device again.
+/// Reads how far a device's rollups are folded with its new settings.
+#[port(ReadRefold, GetItem(Rollups))]
+impl<D: Db> Patterns<'_, D> {
+    /// The progress of folding a device's rollups again, as it is this moment. If nothing is stored, all are folded
+    /// with settings 0.
     pub async fn refold(self, device: &DeviceId) -> StoreResult<Refold> {
         Ok(self.find(&Key::Refold(device.clone())).await?.unwrap_or_default())
     }
+}
 
-    /// Stores the first state.
+/// Writes the state of the rollups. A repeat has the same result, and so have several processes at once. A watermark
+/// moves back only if it is ahead of the clock. Of several backlogs, the one that is stored last stays.
+#[port(
+    KeepRollupState,
+    PutItem(RollupState),
+    UpdateItem(RollupState, LateChanges, ConditionsSchema, Rollups)
+)]
+impl<D: Db> Patterns<'_, D> {
+    /// Stores the first state, unless there is one.
     pub async fn begin_rollups(
         self,
         state: &RollupState,
@@ -58,7 +84,8 @@ impl<D: Db> Patterns<'_, D> {
         self.insert(put(state.item())).await
     }
 
-    /// Moves the watermarks of groups forward, and stores the length of the queue.
+    /// Moves the watermarks of groups of devices forward to `sealed`, except those that are as far already. Stores the
+    /// length of the queue if it is known.
     pub async fn advance_sealed(
         self,
         groups: &BTreeSet<usize>,
@@ -93,8 +120,8 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(advanced).await
     }
 
-    /// Moves back the watermarks that are ahead of `sealed`. Each has its own condition, so each is a request of its
-    /// own. This happens only after a wrong clock.
+    /// Moves the watermarks of groups of devices back to `sealed` if they are later, because an earlier sweep had a
+    /// wrong clock. Each has its own condition, so each is a request of its own.
     pub async fn set_back_sealed(
         self,
         groups: &BTreeSet<usize>,
@@ -115,7 +142,8 @@ impl<D: Db> Patterns<'_, D> {
         self.write(upsert(&Key::LateChanges).with([noted])).await.map(drop)
     }
 
-    /// If the table has no conditions index now, records that the index is not complete.
+    /// If a schema is stored but the table has no conditions index now, records that the index is not complete.
+    /// Otherwise an index that is made again later would count as complete.
     pub async fn distrust_conditions(self) -> StoreResult<()> {
         if self.db.layout().conditions_index {
             return Ok(());
@@ -130,7 +158,7 @@ impl<D: Db> Patterns<'_, D> {
         self.write(update(&Key::RollupState).with(rebuilt)).await.map(drop)
     }
 
-    /// Stores the progress of folding the rollups of a device again.
+    /// Stores the progress of folding a device's rollups again.
     pub async fn set_refold(self, device: &DeviceId, refold: &Refold) -> StoreResult<()> {
         let refold = upsert(&Key::Refold(device.clone())).with(replace_all(refold));
         self.write(refold).await.map(drop)

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use domain::{DeviceId, LocalDate, Order, TimeRange};
+use ports::port;
 
 use super::expected;
 use super::range::UNLIMITED;
@@ -12,13 +13,16 @@ use crate::item::{Attribute, Decode, Kind as _};
 use crate::keys::{self, Key};
 use crate::{Expected, Patterns, RollupKey, StoreResult, StoredReading, StoredRollup};
 
+/// Rollups of a device in a range.
+#[port(ReadRollups, GetItem(Rollups), Query(Rollups))]
 impl<D: Db> Patterns<'_, D> {
-    /// One rollup.
+    /// One rollup, as it is this moment.
     pub async fn rollup(self, key: &RollupKey) -> StoreResult<Option<StoredRollup>> {
         self.find(&Key::Rollup(key.device.clone(), key.bucket)).await
     }
 
-    /// The rollups of the quarters that begin in a range.
+    /// All rollups of the quarters that begin in a range, oldest first. A consistent read has all earlier puts, for
+    /// twice the price.
     pub async fn quarters(
         self,
         device: &DeviceId,
@@ -29,7 +33,7 @@ impl<D: Db> Patterns<'_, D> {
         self.all(ItemQuery { consistent, ..rollups }).await
     }
 
-    /// The rollups of the days in `dates`, including both ends.
+    /// The rollups of the days in `dates`, including both ends: at most `limit`.
     pub async fn days(
         self,
         device: &DeviceId,
@@ -45,8 +49,12 @@ impl<D: Db> Patterns<'_, D> {
         };
         Ok(self.range(query, limit.min(UNLIMITED), |_| true, |_| 0).await?.items)
     }
+}
 
-    /// The readings of a range, with their expiry.
+/// All readings of a device in a range, with their expiry, as they are this moment.
+#[port(ReadStoredReadings, Query(Readings))]
+impl<D: Db> Patterns<'_, D> {
+    /// All readings of the range, oldest first. They must fit into memory.
     pub async fn stored_readings(
         self,
         device: &DeviceId,
@@ -54,8 +62,16 @@ impl<D: Db> Patterns<'_, D> {
     ) -> StoreResult<Vec<StoredReading>> {
         self.all(ItemQuery::of(device.to_string()).between(keys::reading_range(range))).await
     }
+}
 
-    /// Stores a rollup if the stored one is as expected, and was folded with settings and a schema that are not newer.
+/// Stores rollups.
+///
+/// Each put expects the version that was read before the readings. So of two folds, the one that read older readings is
+/// refused.
+#[port(PutRollups, PutItem(Rollups))]
+impl<D: Db> Patterns<'_, D> {
+    /// Stores a rollup, if the stored one is as expected, and was folded with settings and a schema that are not newer.
+    /// Returns whether it is stored.
     pub async fn put_rollup(self, stored: &StoredRollup, before: Expected) -> StoreResult<bool> {
         let mut new = put(stored.item()).when([expected(before)]);
         if let Expected::Version(_) = before {

@@ -5,6 +5,7 @@ use std::iter;
 
 use domain::{Device, DeviceId, SearchEntry, Timestamp};
 use futures_util::future::try_join_all;
+use ports::port;
 
 use super::device_write::is_still;
 use super::expected;
@@ -23,8 +24,10 @@ const MAX_ENTRIES: usize = 90;
 /// The number of attempts to index a device that others keep changing.
 const MAX_ATTEMPTS: usize = 5;
 
+/// Find devices by the values in the attribute index.
+#[port(SearchDevices, Query(AttributeIndex), GetItem(Attributes))]
 impl<D: Db> Patterns<'_, D> {
-    /// Whether the index has every device.
+    /// Whether the index has every device, except for writes of the last moment.
     pub async fn is_indexed(self) -> StoreResult<bool> {
         if !self.db.layout().attribute_index {
             return Ok(false);
@@ -33,7 +36,8 @@ impl<D: Db> Patterns<'_, D> {
         Ok(note.is_some_and(|note| note.contains_key(DONE)))
     }
 
-    /// A page of entries of the index. All partitions of the subject are read at once.
+    /// A page of entries of the index, in the order of the index. The index may lag behind the devices. All partitions
+    /// of the subject are read at once.
     pub async fn search(self, query: &SearchQuery<'_>) -> StoreResult<Page<SearchHit>> {
         let after = query.after.map(SearchHit::place);
         let range = search_range(query.range, after.as_deref());
@@ -72,8 +76,14 @@ impl<D: Db> Patterns<'_, D> {
             }
         }
     }
+}
 
-    /// Records that the index is complete, if no device has a value for it. Returns whether it is complete.
+/// Records that the attribute index is complete, if no device has a value for it.
+#[port(MarkIndexed, GetItem(Attributes), PutItem(Attributes), Query(Devices))]
+impl<D: Db> Patterns<'_, D> {
+    /// Records that the index is complete, unless a device has a value for it, another run has begun, or an edit
+    /// without the index is made meanwhile. After this, each edit of a device writes its values to the index or removes
+    /// the record. Returns whether the index is complete. Not done for a table with more devices than memory holds.
     pub async fn mark_indexed(self, now: Timestamp) -> StoreResult<bool> {
         if !self.db.layout().attribute_index {
             return Ok(false);
@@ -105,14 +115,26 @@ impl<D: Db> Patterns<'_, D> {
         note.insert(DONE.to_owned(), Attribute::text(&now));
         self.is_written(put(note).when([expected(Expected::Version(version))])).await
     }
+}
 
-    /// Records that a run over all devices has begun.
+/// Completes the attribute index: for the command line, not for functions.
+#[port(
+    IndexDevices,
+    GetItem(Devices),
+    Query(Devices, Attributes),
+    ConditionCheckItem(Devices),
+    PutItem(Attributes),
+    DeleteItem(Attributes),
+    UpdateItem(Attributes)
+)]
+impl<D: Db> Patterns<'_, D> {
+    /// Records that a run over all devices has begun. An index that was complete counts as complete during the run.
     pub async fn begin_index(self, run: &str) -> StoreResult<()> {
         let begun = upsert(&Key::Indexed).with([set(RUN, Attribute::S(run.to_owned()))]);
         self.write(begun).await.map(drop)
     }
 
-    /// Corrects the entries of a device in the index. Returns how many were wrong.
+    /// Corrects the entries of a device in the index; returns how many were wrong. A repeat returns 0.
     pub async fn index_device(self, device: &Device) -> StoreResult<usize> {
         let mut device = device.clone();
         for _ in 0..MAX_ATTEMPTS {
@@ -134,7 +156,8 @@ impl<D: Db> Patterns<'_, D> {
         Err(StoreError::Contended(format!("the device {}", device.id())))
     }
 
-    /// Records that the index is complete, unless another run has begun since.
+    /// Records that the index is complete, unless another run has begun since, or an edit without the index was made.
+    /// Returns whether this is recorded.
     pub async fn end_index(self, run: &str, at: Timestamp) -> StoreResult<bool> {
         let ended = update(&Key::Indexed)
             .when([is(RUN, Attribute::S(run.to_owned()))])

@@ -1,6 +1,7 @@
 //! The number of partitions that the registry's devices are in. It is stored before the first device, and compared with
 //! the settings before any device is read. Moves no device.
 
+use ports::port;
 use std::sync::atomic::Ordering;
 
 use crate::db::{Db, ItemQuery, put};
@@ -9,8 +10,10 @@ use crate::keys::{DEVICES, Key};
 use crate::shards::Shards;
 use crate::{InsertOutcome, ItemKey, Patterns, StoreError, StoreResult};
 
+/// Read how many partitions the registry's devices are in. Done once in a process.
+#[port(ReadShards, Query(Devices))]
 impl<D: Db> Patterns<'_, D> {
-    /// The stored number of partitions; `None` if the table has no devices.
+    /// The number of partitions; `None` if the table has no devices.
     pub async fn stored_shards(self) -> StoreResult<Option<Shards>> {
         let query = ItemQuery { limit: Some(1), ..ItemQuery::of(DEVICES) };
         let mut first = None;

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use domain::{DeviceId, DeviceStay, Month, RoomId};
+use ports::port;
 
 use super::expected;
 use crate::db::{Db, ItemQuery, put};
@@ -10,8 +11,10 @@ use crate::item::{self, Kind as _};
 use crate::keys::{self, Key};
 use crate::{Expected, Page, Patterns, RoomVisit, StayQuery, StoreResult};
 
+/// The rooms in which a device has been, and the devices that have been in a room.
+#[port(ReadStays, Query(Stays))]
 impl<D: Db> Patterns<'_, D> {
-    /// A page of a device's stays.
+    /// A page of a device's stays, sorted by when they began.
     pub async fn stays_of(
         self,
         device: &DeviceId,
@@ -21,7 +24,7 @@ impl<D: Db> Patterns<'_, D> {
         self.stays(keys::stays_of_pk(device), after, query).await
     }
 
-    /// A page of the stays in a room.
+    /// A page of the stays in a room, sorted by when they began.
     pub async fn stays_in(self, room: &RoomId, query: &StayQuery) -> StoreResult<Page<DeviceStay>> {
         let after = query.after.as_ref();
         let after = after.map(|after| Key::StayIn(room.clone(), after.since, after.device.clone()));
@@ -42,14 +45,20 @@ impl<D: Db> Patterns<'_, D> {
         let is_asked_for = |of: &DeviceStay| of.stay.overlaps(query.range);
         self.range(stays, query.limit, is_asked_for, |_| 0).await
     }
+}
 
-    /// The months in which a device was seen in a room; `None` if it was not.
+/// Stores which devices were seen in which rooms.
+///
+/// The stored months only grow. They may include months without readings, because readings may be deleted.
+#[port(NoteSeen, GetItem(SeenIn), PutItem(SeenIn, Rollups))]
+impl<D: Db> Patterns<'_, D> {
+    /// The months in which a device was seen in a room, as they are this moment.
     pub async fn seen(self, room: &RoomId, device: &DeviceId) -> StoreResult<Option<RoomVisit>> {
         self.find(&Key::SeenIn(room.clone(), device.clone())).await
     }
 
-    /// Stores the months in which a device was seen in a room, if the stored ones are as expected. The first time, an
-    /// item among the device's rollups is stored too.
+    /// Stores the months, if the stored ones are as `before`; returns whether they are stored. The first time, an item
+    /// among the device's rollups is stored too. A repeat is refused.
     pub async fn put_seen(self, seen: &RoomVisit, before: Expected) -> StoreResult<bool> {
         let noted = put(seen.item()).when([expected(before)]);
         if before != Expected::Absent {
@@ -58,8 +67,12 @@ impl<D: Db> Patterns<'_, D> {
         let of_device = put(item::seen_of(&seen.device, &seen.room));
         Ok(self.transact(vec![noted, of_device]).await?.is_ok())
     }
+}
 
-    /// The devices that were seen in a room in some months.
+/// The devices that were seen in a room.
+#[port(ReadSeen, Query(SeenIn))]
+impl<D: Db> Patterns<'_, D> {
+    /// The devices that were seen in a room in these months, including both ends, sorted by id: at most `limit`.
     pub async fn seen_in(
         self,
         room: &RoomId,
