@@ -53,7 +53,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         session: Session<'_, S>,
         channel: &StoredChannel,
         now: Timestamp,
-        sent: &mut ChannelResult,
+        result: &mut ChannelResult,
     ) -> Waiting {
         let reading = part_for_reading(session.invocation);
         let session = session.within(&reading).at(now);
@@ -67,10 +67,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         // Damaged messages do not count: they cannot be sent.
         let is_whole = !is_part && failure.is_none();
         let count = is_whole.then_some(waiting.len());
-        sent.is_cut |= is_part;
-        sent.unreadable.extend(unreadable);
-        sent.is_unread = failure.is_some();
-        sent.error = failure;
+        result.is_cut |= is_part;
+        result.unreadable.extend(unreadable);
+        result.is_unread = failure.is_some();
+        result.error = failure;
 
         hold_back(&mut waiting, |message| message.is_leased(now));
         // A postponed message delays no later message: when its time comes, it is sent only if it is still true.
@@ -83,7 +83,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         channel: &StoredChannel,
         due: &[WaitingMessage],
-        sent: &mut ChannelResult,
+        result: &mut ChannelResult,
         round: &SendingRound<'_, S>,
     ) -> Storms {
         if !due.iter().any(may_storm) {
@@ -92,7 +92,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let now = self.clock.now();
         let reading = part_for_reading(round.beginning.invocation);
         let session = round.beginning.within(&reading).at(now);
-        let recent = round.recent.get_or_init(|| read_recent(session, sent)).await;
+        let recent = round.recent.get_or_init(|| read_recent(session, result)).await;
         let begun = |rule: &RuleId| {
             self.begun_storms.get(&(channel.id.clone(), rule.clone()), now).flatten()
         };
@@ -103,7 +103,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     pub(crate) async fn states(
         &self,
         keys: &[AlertKey],
-        sent: &mut ChannelResult,
+        result: &mut ChannelResult,
         round: &SendingRound<'_, S>,
     ) -> ReadStates {
         let time = round.beginning.invocation.remaining().saturating_sub(SENDING);
@@ -116,7 +116,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                     found.unreadable.extend(states.unreadable);
                 }
                 Err(error) => {
-                    sent.error = Some(error);
+                    result.error = Some(error);
                     let unread = keys[nth * STATES..].iter().cloned().collect();
                     return ReadAbout { found, unread };
                 }
@@ -131,7 +131,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     pub(crate) async fn ended_rules(
         &self,
         messages: &[WaitingMessage],
-        sent: &mut ChannelResult,
+        result: &mut ChannelResult,
         round: &SendingRound<'_, S>,
     ) -> EndedRules {
         let named = messages.iter().filter(|message| !is_test(message));
@@ -149,7 +149,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                 Err(StoreError::Unreadable(_)) => {}
                 Err(error) => {
                     about.unread.insert(id.clone());
-                    sent.error = Some(error);
+                    result.error = Some(error);
                 }
             }
         }

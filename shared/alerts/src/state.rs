@@ -75,7 +75,7 @@ pub struct ToldAlert {
 impl EpisodeState {
     /// Whether an episode goes on.
     pub fn is_firing(&self) -> bool {
-        self.fold.phase.fired().is_some()
+        self.fold.phase.fired_episode().is_some()
     }
 
     /// Whether the state can be deleted without any message being repeated: no message was made in the last hour.
@@ -92,13 +92,13 @@ impl EpisodeState {
 
     /// The breach that was acknowledged, if the episode of `fold` contains it.
     pub(crate) fn acknowledged_in(&self, fold: &Fold) -> Option<Timestamp> {
-        let episode = fold.phase.fired()?;
+        let episode = fold.phase.fired_episode()?;
         self.acknowledged.filter(|at| episode.since <= *at)
     }
 
     /// Acknowledges the running episode, which ends its repetitions. Returns whether an episode is running.
     pub fn acknowledge(&mut self) -> bool {
-        let since = self.fold.phase.fired().map(|episode| episode.since);
+        let since = self.fold.phase.fired_episode().map(|episode| episode.since);
         self.acknowledged = since.or(self.acknowledged);
         since.is_some()
     }

@@ -10,8 +10,8 @@ use domain::{
 use crate::ports_macro::ports;
 use crate::shards::Shards;
 use crate::{
-    Added, Edited, InsertOutcome, ListPage, Listing, Page, PutOutcome, RangeQuery, ReadingKey,
-    Registration, SearchHit, SearchQuery, StayQuery, StoreResult, UpdateOutcome,
+    Added, Counting, Edited, InsertOutcome, ListPage, Listing, Page, PutOutcome, RangeQuery,
+    ReadingKey, Registration, SearchHit, SearchQuery, StayQuery, StoreResult, UpdateOutcome,
 };
 
 ports! {
@@ -198,10 +198,9 @@ ports! {
     /// Counts the devices that a sender introduces, if the registry is too large for memory. Any function that may
     /// store readings may write this count.
     CountIntroduced [(UpdateItem, Readings)] {
-        /// Adds `more` devices, at most `limit`, to the number that a sender has introduced. If the sum would exceed
-        /// `limit`, adds nothing and returns the stored number; otherwise returns `None`. A repeat counts twice, so the
-        /// number is never too small.
-        fn count_introduced(sender: &str, more: usize, limit: usize) -> StoreResult<Option<usize>>;
+        /// Adds `more` devices, at most `limit`, to the number that a sender has introduced, unless the sum would exceed
+        /// `limit`. A repeat counts twice, so the number is never too small.
+        fn count_introduced(sender: &str, more: usize, limit: usize) -> StoreResult<Counting>;
     }
 
     /// Registers new devices and rooms. A registered item is not replaced, by a repeat or by another process.

@@ -8,8 +8,8 @@ use domain::{ConditionsSchema, Device, DeviceId, LocalDate, Order, TimeRange, Ti
 use crate::ports_macro::ports;
 use crate::{
     Backlog, ConditionsQuery, Expected, IndexedQuarter, Indexing, InsertOutcome, LateChanges,
-    LateMark, ListPage, Listing, Page, QueueDepth, Refold, RollupKey, RollupState, StoreResult,
-    StoredReading, StoredRollup, StoredSchema,
+    LateMark, ListPage, Listing, MarksOutcome, Page, QueueDepth, Refold, RollupKey, RollupState,
+    StoreResult, StoredReading, StoredRollup, StoredSchema,
 };
 
 ports! {
@@ -65,9 +65,9 @@ ports! {
 
     /// Announces changes of past readings before they are made.
     MarkLateChanges [(UpdateItem, LateChanges)] {
-        /// Stores marks, if the stored ones have the expected version, which is 0 if there are none. Otherwise returns
-        /// the stored marks. If several processes store at once, one succeeds and the others get its marks.
-        fn put_late_marks(marks: &[LateMark], expected: u64) -> StoreResult<Option<LateChanges>>;
+        /// Stores marks, if the stored ones have the expected version, which is 0 if there are none. If several
+        /// processes store at once, one succeeds and the others get its marks.
+        fn put_late_marks(marks: &[LateMark], expected: u64) -> StoreResult<MarksOutcome>;
     }
 
     /// Reads how far a device's rollups are folded with its new settings.

@@ -4,7 +4,7 @@ use crate::db::{Db, Op, WriteOutcome, absent_or, add, upsert};
 use crate::item::Attribute;
 use crate::item::attribute::INTRODUCED;
 use crate::keys::Key;
-use crate::{Patterns, StoreError, StoreResult};
+use crate::{Counting, Patterns, StoreError, StoreResult};
 
 impl<D: Db> Patterns<'_, D> {
     /// Counts `more` devices, unless the sum would exceed the limit.
@@ -13,20 +13,23 @@ impl<D: Db> Patterns<'_, D> {
         sender: &str,
         more: usize,
         limit: usize,
-    ) -> StoreResult<Option<usize>> {
+    ) -> StoreResult<Counting> {
         let Some(most) = limit.checked_sub(more) else {
             return Err(StoreError::Refused("more devices are counted than the limit".into()));
         };
         let counted = upsert(&Key::Introduced(sender.to_owned()))
             .when([absent_or(INTRODUCED, Op::AtMost, Attribute::number(most))])
             .with([add(INTRODUCED, Attribute::number(more))]);
-        let WriteOutcome::Refused(known) = self.write(counted).await? else { return Ok(None) };
+        let WriteOutcome::Refused(known) = self.write(counted).await? else {
+            return Ok(Counting::Counted);
+        };
 
         let known = known.as_ref().and_then(|item| item.get(INTRODUCED));
         // If the stored value is not a number, no further device is permitted.
-        Ok(Some(match known {
+        let stored = match known {
             Some(Attribute::N(number)) => number.parse().unwrap_or(limit),
             _ => limit,
-        }))
+        };
+        Ok(Counting::BeyondLimit { stored })
     }
 }

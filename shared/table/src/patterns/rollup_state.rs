@@ -13,8 +13,8 @@ use crate::item::attribute::{BACKLOG, MARKS, QUEUE, READY, SEALED, SINCE, VERSIO
 use crate::item::{Attribute, Kind as _, List, group_name, listed};
 use crate::keys::Key;
 use crate::{
-    Backlog, InsertOutcome, LateChanges, LateMark, Patterns, QueueDepth, Refold, RollupState,
-    StoreResult,
+    Backlog, InsertOutcome, LateChanges, LateMark, MarksOutcome, Patterns, QueueDepth, Refold,
+    RollupState, StoreResult,
 };
 
 impl<D: Db> Patterns<'_, D> {
@@ -28,20 +28,22 @@ impl<D: Db> Patterns<'_, D> {
         Ok(self.find(&Key::LateChanges).await?.unwrap_or_default())
     }
 
-    /// Stores marks if the stored ones have the expected version; otherwise returns the stored marks.
+    /// Stores marks if the stored ones have the expected version.
     pub async fn put_late_marks(
         self,
         marks: &[LateMark],
         version: u64,
-    ) -> StoreResult<Option<LateChanges>> {
+    ) -> StoreResult<MarksOutcome> {
         let before = (version > 0).then(|| Attribute::number(version));
         let marks = upsert(&Key::LateChanges)
             .when([still(VERSION, before)])
             .with([set(MARKS, listed::<List, _>(marks))])
             .with([set(VERSION, Attribute::number(version + 1))]);
         Ok(match self.write(marks).await? {
-            WriteOutcome::Done(_) => None,
-            WriteOutcome::Refused(known) => Some(known.map_or(Ok(LateChanges::default()), read)?),
+            WriteOutcome::Done(_) => MarksOutcome::Stored,
+            WriteOutcome::Refused(known) => {
+                MarksOutcome::Outdated(known.map_or(Ok(LateChanges::default()), read)?)
+            }
         })
     }
 
