@@ -49,22 +49,21 @@ pub(crate) async fn of_room(
     let range = RangeRequest::of(call.request, &call.params, now)?;
     let (room, snapshot) = handlers.room(call).await?;
     let rooms = [room.id.clone()].into();
-    let (found, ids): (FoundDevices, Vec<DeviceId>) = if call.session.has_room_index() {
+    let mut found = FoundDevices::of(snapshot);
+    let ids: Vec<DeviceId> = if call.session.has_room_index() {
         // The readings come from the room index. The devices are read only because their metrics are columns of CSV.
         let limit = if range.format == Format::Csv { MAX_COLUMN_DEVICES } else { 1 };
-        let mut found = FoundDevices::of(snapshot);
         let page = PageStart { after: None, limit };
-        let members = lookup::members_of(&mut found, &rooms, page, call).await?;
-        (found, members.ids)
+        lookup::members_of(&mut found, &rooms, page, call).await?.ids
     } else {
         let horizon = handlers.known_state.horizon(call.session).await?;
         let requested = range.query.range;
         let occupants =
-            presence::now_or_seen_in_rooms(&horizon, snapshot, &rooms, requested, call).await?;
+            presence::now_or_seen_in_rooms(&horizon, &mut found, &rooms, requested, call).await?;
         if occupants.lack == Some(RoomsLack::NoRoomIndex) {
             return Err(lookup::without_room_index("those that were in a room lately"));
         }
-        (occupants.found, occupants.ids.into_iter().collect())
+        occupants.ids.into_iter().collect()
     };
     let devices = ids.iter().filter_map(|id| found.device(id)).collect();
     answer(call, &range, &RangeOf::Room(&room.id, devices)).await

@@ -15,7 +15,7 @@ const MAX_READINGS: usize = 300_000;
 const PAGE: usize = 10_000;
 
 impl Gathering<'_> {
-    /// Folds the readings of a range page by page. Memory holds one page, and the [unit](Self::unit_of) that it cuts.
+    /// Folds the readings of a range page by page. Memory holds one page, and the [span](Self::span_of) that it cuts.
     pub(super) async fn fold_readings(
         &mut self,
         session: Session<'_, impl Store>,
@@ -32,7 +32,7 @@ impl Gathering<'_> {
         while let Some(page) = next {
             unfolded.extend(page);
             let end =
-                if pages.has_more { self.last_unit(range, &unfolded) } else { unfolded.len() };
+                if pages.has_more { self.last_span(range, &unfolded) } else { unfolded.len() };
             self.fold(range, &unfolded[..end]);
             unfolded.drain(..end);
             next = pages.next(session).await?;
@@ -40,11 +40,11 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// The index of the first reading of the last unit. The next page may have further readings of this unit.
-    fn last_unit(&self, range: TimeRange, readings: &[Reading]) -> usize {
+    /// The index of the first reading of the last span. The next page may have further readings of this span.
+    fn last_span(&self, range: TimeRange, readings: &[Reading]) -> usize {
         let Some(last) = readings.last() else { return 0 };
-        let unit = self.unit_of(last, self.row_part(range, last));
-        readings.partition_point(|reading| reading.at < unit)
+        let begin = self.span_of(last, self.row_part(range, last));
+        readings.partition_point(|reading| reading.at < begin)
     }
 
     /// The part of a range that lies in the row of a reading.
@@ -78,7 +78,7 @@ impl Gathering<'_> {
 
     /// Folds readings of a range into pieces: one for each row and, if rooms are requested, one for each run of
     /// readings in the same room. Several calls make the same pieces as one call, if each begins with a new
-    /// [unit](Self::unit_of).
+    /// [span](Self::span_of).
     pub(super) fn fold(&mut self, range: TimeRange, readings: &[Reading]) {
         let DeviceQuestion { grid, is_by_room, .. } = *self.question;
         let is_here = |reading: &Reading| self.question.is_about(reading.room.as_ref());
@@ -96,14 +96,14 @@ impl Gathering<'_> {
     /// Folds a run of readings within `part`, a part of a row. A run ends at the first reading of the next run; the
     /// last run ends with `part`.
     fn fold_run(&mut self, part: TimeRange, run: &[Reading]) {
-        let is_of_one = |a: &Reading, b: &Reading| self.unit_of(a, part) == self.unit_of(b, part);
+        let is_of_one = |a: &Reading, b: &Reading| self.span_of(a, part) == self.span_of(b, part);
         let wants = |name: &MetricName| self.question.wants(name);
-        let fold = |unit: &[Reading]| Rollup::fold_some(unit, &self.rules, wants);
+        let fold = |span: &[Reading]| Rollup::fold_some(span, &self.rules, wants);
         let folded: Vec<Rollup> = run.chunk_by(is_of_one).map(fold).collect();
 
         self.begin_piece(part, &run[0]);
         let piece = self.gathered.pieces.last_mut().expect("there is one");
-        folded.iter().for_each(|unit| piece.rollup.append(unit, &self.rules));
+        folded.iter().for_each(|rollup| piece.rollup.append(rollup, &self.rules));
         piece.last = run[run.len() - 1].at;
         self.gathered.of_readings.extend(folded);
     }
@@ -135,9 +135,9 @@ impl Gathering<'_> {
         self.gathered.pieces.push(RollupPiece { first: *first, ..piece });
     }
 
-    /// The start of the unit in which a reading is folded: its day if the day's rollup is outdated, else its quarter of
-    /// an hour. If rows are shorter than a quarter, the unit is the row.
-    fn unit_of(&self, reading: &Reading, row: TimeRange) -> Timestamp {
+    /// The begin of the span in which a reading is folded: its day if the day's rollup is outdated, else its quarter of
+    /// an hour. If rows are shorter than a quarter, the span is the row.
+    fn span_of(&self, reading: &Reading, row: TimeRange) -> Timestamp {
         if self.question.coarsest == Level::Readings {
             return row.from();
         }

@@ -7,7 +7,7 @@ use api::Problem;
 use domain::{Device, DeviceId, Meter, MetricName, RoomId, TimeRange};
 use runtime::clock::Clock;
 use runtime::http::Call;
-use runtime::registry::RegistrySnapshot;
+use runtime::registry::{FoundDevices, RegistrySnapshot};
 use series::{Horizon, MAX_DEVICES, SeriesError, too_many};
 use table::MAX_CACHED_ENTRIES;
 
@@ -43,7 +43,9 @@ pub(crate) struct QuestionDevices {
     pub(crate) device: Option<Device>,
     /// The rooms that readings must name; `None` accepts all readings.
     pub(crate) rooms: Option<BTreeSet<RoomId>>,
-    /// The devices that are or were in the rooms, and the registry. Without `rooms` there are no such devices.
+    /// The registry, and devices that were read because memory does not hold them.
+    registry: FoundDevices,
+    /// The devices that are or were in the rooms. Without `rooms` there are no such devices.
     pub(crate) of_rooms: RoomDevices,
 }
 
@@ -58,7 +60,8 @@ impl QuestionDevices {
     ) -> Result<Self, Problem> {
         let registry = &handlers.registry;
         let found = Self::look_up(search, handlers, call).await?;
-        // `CachedRegistry::device` has then read the device from the table just now, so reading the registry brings no news of it.
+        // `CachedRegistry::device` has then read the device from the table just now, so reading the registry brings no
+        // news of it.
         let was_read_alone = found.device.is_some() && registry.would_read_many();
         if was_read_alone || is_answerable(&found, &found.devices()?) {
             return Ok(found);
@@ -98,8 +101,9 @@ impl QuestionDevices {
             None => handlers.registry.snapshot(call.session, call.log).await?,
         };
 
-        let of_rooms = RoomDevices::none(snapshot);
-        let mut found = Self { scope: search.scope, device, rooms, of_rooms };
+        let registry = FoundDevices::of(snapshot);
+        let of_rooms = RoomDevices::default();
+        let mut found = Self { scope: search.scope, device, rooms, registry, of_rooms };
         Box::pin(found.add_devices_of_rooms(search, call)).await?;
         Ok(found)
     }
@@ -112,10 +116,10 @@ impl QuestionDevices {
     ) -> Result<(), Problem> {
         let DeviceSearch { horizon, range, .. } = search;
         if let Some(rooms) = &self.rooms {
-            let snapshot = Arc::clone(self.snapshot());
+            let registry = &mut self.registry;
             self.of_rooms =
-                presence::now_or_seen_in_rooms(horizon, snapshot, rooms, range, call).await?;
-            return self.of_rooms.found.look_up_meters(call.session).await;
+                presence::now_or_seen_in_rooms(horizon, registry, rooms, range, call).await?;
+            return self.registry.look_up_meters(call.session).await;
         }
         if search.is_by_room {
             let rooms = self.snapshot().rooms.keys();
@@ -137,7 +141,7 @@ impl QuestionDevices {
 
     /// The snapshot of the registry.
     const fn snapshot(&self) -> &Arc<RegistrySnapshot> {
-        &self.of_rooms.found.snapshot
+        &self.registry.snapshot
     }
 
     /// The members of an answer that say the range and the unit of its rows; see [`RowPlan::span`].
@@ -152,7 +156,7 @@ impl QuestionDevices {
 
     /// A device that is in memory, or was read because memory does not hold all devices.
     pub(crate) fn known(&self, id: &DeviceId) -> Option<&Device> {
-        self.of_rooms.found.device(id)
+        self.registry.device(id)
     }
 
     /// The meter that a device is behind, as far as known.
