@@ -8,11 +8,11 @@ mod warnings;
 use api::Problem;
 use domain::{MemberError, PolledSourceId};
 use polling::PolledSource;
-use runtime::http::Call;
 use runtime::telemetry::chain;
 use table::StoredSource;
 
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// The maximum size of a body after decompression.
 const MAX_BODY: usize = 64 << 10;

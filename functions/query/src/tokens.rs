@@ -4,13 +4,11 @@ use std::collections::BTreeSet;
 
 use api::{Problem, ProblemKind, Response, body};
 use domain::{DeviceId, HomeId, Label, RoomId, Scope, Timestamp, Token, ViewScope, lifetime};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use runtime::new_token::NewToken;
 use serde::{Deserialize, Serialize};
 
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// The maximum size of a body. A body with a hundred ids is smaller.
 const MAX_BODY: usize = 32 << 10;
@@ -36,10 +34,7 @@ enum ScopeName {
 }
 
 /// `POST /tokens`
-pub(crate) async fn issue(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn issue(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
 
     let body: TokenBody = body::read(call.request, MAX_BODY)?;

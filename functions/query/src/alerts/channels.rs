@@ -4,8 +4,6 @@ use ::alerts::{ChannelBody, Secret};
 use api::{Problem, Response, body};
 use domain::{ChannelId, Timestamp};
 use futures_util::future::try_join_all;
-use runtime::clock::Clock;
-use runtime::http::Call;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use table::{ChannelSecret, StoredChannel, WaitingMessage};
@@ -13,10 +11,10 @@ use table::{ChannelSecret, StoredChannel, WaitingMessage};
 use super::body::{MAX_BODY, wrong};
 use super::shown;
 use super::states::readable;
-use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::lookup::not_found;
 use crate::saved::{contended, ensure_at_most};
+use crate::shared_state::Call;
 
 /// The maximum number of channels. The transaction that stores a message has an item for each channel.
 const MAX_CHANNELS: usize = 10;
@@ -29,10 +27,7 @@ const MAX_COUNTED: usize = 100;
 struct NoMembers {}
 
 /// `GET /channels`
-pub(crate) async fn list(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let channels = all(call).await?;
     let session = call.session;
     let shown = channels.iter().map(|channel| async move {
@@ -52,10 +47,7 @@ fn waiting(messages: &[WaitingMessage]) -> (usize, Option<Timestamp>) {
 }
 
 /// `GET /channels/{id}`
-pub(crate) async fn show(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn show(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let channel = known(call).await?;
     Ok(Response::json(200, &shown_now(&channel, call).await?))
 }
@@ -70,16 +62,13 @@ async fn shown_now(
 
 /// `PUT /channels/{id}`: saves a channel. Without a secret in the body, the stored secret stays. The edited channel
 /// sends new messages at once, and messages that failed before at their next attempt.
-pub(crate) async fn put(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
 
     let id = channel_id(call)?;
     let body: ChannelBody = body::read(call.request, MAX_BODY)?;
-    let (wanted, secret) = body.channel(handlers.reach).map_err(wrong)?;
-    ensure_own_topic(secret.as_ref(), handlers.alert_topic.as_deref())?;
+    let (wanted, secret) = body.channel(call.shared.reach).map_err(wrong)?;
+    ensure_own_topic(secret.as_ref(), call.shared.alert_topic.as_deref())?;
     let channels = all(call).await?;
     let before = channels.iter().find(|channel| channel.id == id);
     if before.is_none() {
@@ -138,20 +127,14 @@ fn ensure_own_topic(secret: Option<&Secret>, own: Option<&str>) -> Result<(), Pr
 
 /// `DELETE /channels/{id}`: deletes a channel and its secret. Waiting messages expire, and a later channel with this id
 /// does not get them.
-pub(crate) async fn delete(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn delete(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let channel = known(call).await?;
     call.session.delete_channel(&channel.id).await?;
     Ok(Response::json(200, &json!({"deleted": 1, "has_more": false})))
 }
 
 /// `POST /channels/{id}/test`: stores a test message, which the `alerting` function sends within a minute.
-pub(crate) async fn test(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn test(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
 
     let NoMembers {} = body::read(call.request, MAX_BODY)?;

@@ -3,8 +3,6 @@
 use ::alerts::{AlertSubject, Names, Rule, Watch};
 use api::{Problem, Response};
 use domain::{Decimal, Device, Label, RuleId, Timestamp, Unit, Zone};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use runtime::registry::RegistrySnapshot;
 use serde::Serialize;
 use table::{ListPage, LoggedMessage, MessageQuery};
@@ -13,15 +11,12 @@ use super::rules;
 use super::states::readable;
 use crate::answer::range_page::{self, RangeListPage};
 use crate::answer::row::Row;
-use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
+use crate::shared_state::Call;
 
 /// `GET /alerts/{id}/history`: lists the messages of a rule, even of a deleted one.
-pub(crate) async fn history(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn history(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
 
     let query = query(call)?;
@@ -32,8 +27,8 @@ pub(crate) async fn history(
         rules::known(call).await?;
     }
 
-    let horizon = handlers.known_state.horizon(call.session).await?;
-    let snapshot = handlers.registry.snapshot(call.session, call.log).await?;
+    let horizon = call.shared.known_state.horizon(call.session).await?;
+    let snapshot = call.shared.registry.snapshot(call.session, call.log).await?;
     let row = |told| ToldRow::of(told, &snapshot, horizon.zone(), now);
     let rows: Vec<ToldRow<'_>> = told.iter().map(row).collect();
 

@@ -3,11 +3,11 @@
 use ::alerts::EpisodeState;
 use api::{Problem, ProblemKind};
 use domain::RuleId;
-use runtime::http::Call;
 use runtime::telemetry::chain;
 use table::{AlertKey, AlertState, ListPage, Listing, StoredAlertState};
 
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// The number of states on a page. An answer shows states of one page at most.
 const MAX_STATES: usize = 1_000;

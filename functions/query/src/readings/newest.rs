@@ -8,6 +8,7 @@ use table::{Page, RangeQuery, ReadingKey, Session, StoreResult, StoredRollup, at
 
 use crate::answer::latest_values::LatestValues;
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// The first query for a device's newest values reads at most this many readings.
 const NEWEST: usize = 10;
@@ -41,7 +42,12 @@ pub(crate) struct NewestReader<'a, S> {
     pub(crate) known_state: &'a RollupStateCache,
 }
 
-impl<S: Store> NewestReader<'_, S> {
+impl<'a, S: Store> NewestReader<'a, S> {
+    /// The reader for a call.
+    pub(crate) fn of(call: &Call<'a, S>) -> Self {
+        Self { session: call.session, known_state: &call.shared.known_state }
+    }
+
     /// The newest values of several devices, in their order; `None` for a device without readings.
     pub(crate) async fn latest_of(
         &self,

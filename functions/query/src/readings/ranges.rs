@@ -3,8 +3,6 @@
 use api::response::MAX_CARRIED;
 use api::{Format, Params, Problem, Request, Response};
 use domain::{Device, DeviceId, MetricName, RangeError, Reading, RoomId, TimeRange, Timestamp};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use runtime::registry::{FoundDevices, PageStart};
 use table::sizes::of_reading;
 use table::{Page, RangeQuery, ReadingKey, Session, StoreResult};
@@ -15,10 +13,10 @@ use crate::answer::range_page;
 use crate::answer::rows::{READING_COLUMNS, ReadingRow};
 use crate::answer::sheet::metrics_of;
 use crate::answer::sheet::{FixedColumns, Sheet};
-use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::presence::RoomsLack;
 use crate::registry::{lookup, presence};
+use crate::shared_state::Call;
 
 /// The number of readings that are read for a page of CSV before its size is checked: about as many as
 /// fit if each has 64 columns of its own.
@@ -28,26 +26,20 @@ const FIRST_STEP: usize = 256;
 const MAX_COLUMN_DEVICES: usize = 1_000;
 
 /// `GET /devices/{id}/readings`
-pub(crate) async fn of_device(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn of_device(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
 
     let range = RangeRequest::of(call.request, &call.params, now)?;
-    let device = handlers.device(call).await?;
+    let device = lookup::device(call).await?;
     answer(call, &range, &RangeOf::Device(&device)).await
 }
 
 /// `GET /rooms/{id}/readings`
-pub(crate) async fn of_room(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn of_room(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
 
     let range = RangeRequest::of(call.request, &call.params, now)?;
-    let (room, snapshot) = handlers.room(call).await?;
+    let (room, snapshot) = lookup::room(call).await?;
     let rooms = [room.id.clone()].into();
     let mut found = FoundDevices::of(snapshot);
     let ids: Vec<DeviceId> = if call.session.has_room_index() {
@@ -56,7 +48,7 @@ pub(crate) async fn of_room(
         let page = PageStart { after: None, limit };
         lookup::members_of(&mut found, &rooms, page, call).await?.ids
     } else {
-        let horizon = handlers.known_state.horizon(call.session).await?;
+        let horizon = call.shared.known_state.horizon(call.session).await?;
         let requested = range.query.range;
         let occupants =
             presence::now_or_seen_in_rooms(&horizon, &mut found, &rooms, requested, call).await?;

@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::Problem;
 use chrono::TimeDelta;
 use domain::{DeviceId, Month, RoomId, TimeRange};
-use runtime::http::Call;
 use runtime::registry::{FoundDevices, PageStart};
 use serde::Serialize;
 use series::{Horizon, MAX_DEVICES, too_many};
@@ -20,6 +19,7 @@ use table::{Session, StoreResult, at_once};
 
 use crate::failure::problem;
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// The number of rooms that are read at once.
 const ROOM_CONCURRENCY: usize = 8;

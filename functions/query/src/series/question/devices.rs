@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use api::Problem;
 use domain::{Device, DeviceId, Meter, MetricName, RoomId, TimeRange};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use runtime::registry::{FoundDevices, RegistrySnapshot};
 use series::{Horizon, MAX_DEVICES, SeriesError, too_many};
 use table::MAX_CACHED_ENTRIES;
@@ -15,9 +13,10 @@ use super::groups::{DeviceGroup, GroupOf};
 use super::plan::{RowPlan, Span};
 use super::request::{Grouping, QueryScope};
 use crate::failure::problem;
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::registry::lookup;
 use crate::registry::presence::{self, RoomDevices};
+use crate::shared_state::Call;
 
 /// The parameters of a search for the devices of a question.
 #[derive(Debug, Clone, Copy)]
@@ -54,12 +53,11 @@ impl QuestionDevices {
     /// have registered the metric or its device.
     pub(crate) async fn find(
         search: DeviceSearch<'_>,
-        handlers: &Handlers<impl Clock>,
         is_answerable: impl Fn(&Self, &[&Device]) -> bool,
         call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
-        let registry = &handlers.registry;
-        let found = Self::look_up(search, handlers, call).await?;
+        let registry = &call.shared.registry;
+        let found = Self::look_up(search, call).await?;
         // `CachedRegistry::device` has then read the device from the table just now, so reading the registry brings no
         // news of it.
         let was_read_alone = found.device.is_some() && registry.would_read_many();
@@ -68,29 +66,28 @@ impl QuestionDevices {
         }
 
         if registry.has_news(found.snapshot(), call.session, call.log).await? {
-            return Self::look_up(search, handlers, call).await;
+            return Self::look_up(search, call).await;
         }
         Ok(found)
     }
 
     async fn look_up(
         search: DeviceSearch<'_>,
-        handlers: &Handlers<impl Clock>,
         call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
         let (mut device, mut rooms, mut current) = (None, None, None);
         match search.scope {
             QueryScope::Device => {
-                device = Some(handlers.device(call).await?);
+                device = Some(lookup::device(call).await?);
                 // Only this device is needed, so the registry in memory is good enough, however old.
-                current = handlers.registry.current();
+                current = call.shared.registry.current();
             }
             QueryScope::Room => {
                 // If memory did not hold the room, `room` has read the registry, so the snapshot has its devices.
-                rooms = Some([handlers.room(call).await?.0.id].into());
+                rooms = Some([lookup::room(call).await?.0.id].into());
             }
             QueryScope::Home => {
-                let (home, snapshot) = handlers.home(call).await?;
+                let (home, snapshot) = lookup::home(call).await?;
                 rooms = Some(snapshot.rooms_of(&home).map(|room| room.id.clone()).collect());
             }
             QueryScope::All => {}
@@ -98,7 +95,7 @@ impl QuestionDevices {
 
         let snapshot = match current {
             Some(snapshot) => snapshot,
-            None => handlers.registry.snapshot(call.session, call.log).await?,
+            None => call.shared.registry.snapshot(call.session, call.log).await?,
         };
 
         let registry = FoundDevices::of(snapshot);
