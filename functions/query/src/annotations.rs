@@ -61,7 +61,7 @@ fn one_of(named: [(&str, Option<Annotated>); 3]) -> Result<Option<Annotated>, Pr
 /// `PUT /annotations/{id}`
 pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let body: AnnotationBody = body::read(call.request, MAX_BODY)?;
-    let annotation = body.annotation(annotation_id(call)?)?;
+    let annotation = body.annotation(lookup::path_id(call)?)?;
     match &annotation.about {
         Annotated::Device(id) => drop(lookup::device_of(id, call).await?),
         Annotated::Room(id) => drop(lookup::room_of(id, call).await?),
@@ -73,13 +73,9 @@ pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Pro
 
 /// `DELETE /annotations/{id}`
 pub(crate) async fn delete(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
-    let id = annotation_id(call)?;
+    let id = lookup::path_id(call)?;
     let deleted = usize::from(call.session.delete_annotation(&id).await?);
     Ok(Response::json(200, &json!({"deleted": deleted, "has_more": false, "left": 0})))
-}
-
-fn annotation_id(call: &Call<'_, impl Store>) -> Result<AnnotationId, Problem> {
-    call.id.parse().map_err(|why| Problem::field("annotation_id", format!("{why}")))
 }
 
 impl AnnotationBody {

@@ -165,7 +165,7 @@ pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Pro
     // The version is set below, when the stored schema is known.
     let new =
         ConditionsSchema::new(1, metrics.into_iter().map(|NewMetric(metric)| metric).collect())
-            .map_err(|why| Problem::field("metrics", why.to_string()))?;
+            .map_err(|why| Problem::field("metrics", why))?;
     ensure_index(call.session)?;
 
     let known = call.session.conditions_schema().await?;

@@ -4,7 +4,7 @@ mod warnings;
 
 use api::body::{self, value_without};
 use api::{Problem, ProblemKind, Response};
-use domain::{MemberError, TariffId, Timestamp, Zone};
+use domain::{TariffId, Timestamp, Zone};
 use runtime::telemetry::chain;
 use serde::Serialize;
 use serde_json::json;
@@ -12,7 +12,7 @@ use table::{Expected, StoredTariff};
 use tariffs::{Tariff, WrittenTariff};
 
 use crate::ports::Store;
-use crate::registry::lookup::not_found;
+use crate::registry::lookup::{not_found, path_id};
 use crate::saved::{contended, ensure_at_most};
 use crate::shared_state::Call;
 
@@ -117,7 +117,7 @@ pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
 
 /// `GET /tariffs/{id}`
 pub(crate) async fn show(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
-    let id = tariff_id(call)?;
+    let id = path_id(call)?;
     let home = call.shared.known_state.horizon(call.session).await?.zone();
     let known = KnownTariff::find(&id, home, call).await?;
     Ok(Response::json(200, &TariffRow::from(known)))
@@ -125,12 +125,12 @@ pub(crate) async fn show(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
 
 /// `PUT /tariffs/{id}`: a version in the body must be the stored one.
 pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
-    let id = tariff_id(call)?;
+    let id = path_id(call)?;
     let mut written: WrittenTariff =
         body::read_by(call.request, MAX_BODY, |json| value_without(json, SHOWN_ONLY))?;
     let edited_version = written.version.take();
     let home = call.shared.known_state.horizon(call.session).await?.zone();
-    let tariff = Tariff::of(&written, home).map_err(wrong)?;
+    let tariff = Tariff::of(&written, home)?;
     let text = serde_json::to_string(&written).expect("texts and numbers");
 
     let stored = save(&id, edited_version, &text, call).await?;
@@ -195,20 +195,11 @@ async fn ensure_place(new: &StoredTariff, call: &mut Call<'_, impl Store>) -> Re
 
 /// `DELETE /tariffs/{id}`
 pub(crate) async fn delete(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
-    let id = tariff_id(call)?;
+    let id = path_id(call)?;
     let stored = call.session.tariff(&id).await?;
     let stored = stored.ok_or_else(|| not_found("tariff", id.as_str()))?;
     if !call.session.delete_tariff(&stored).await? {
         return Err(contended("tariff"));
     }
     Ok(Response::json(200, &json!({"deleted": 1, "has_more": false})))
-}
-
-fn tariff_id(call: &Call<'_, impl Store>) -> Result<TariffId, Problem> {
-    call.id.parse().map_err(|why| Problem::field("tariff_id", format!("{why}")))
-}
-
-/// The problem that a member is wrong.
-fn wrong(error: MemberError) -> Problem {
-    Problem::field(&error.field, error.why)
 }

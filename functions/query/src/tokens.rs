@@ -100,7 +100,7 @@ impl TokenBody {
     fn token(self) -> Result<NewToken, Problem> {
         let Self { scope, device, rooms, homes, name, expires } = self;
         let lifetime = expires.as_deref().map(lifetime).transpose();
-        let lifetime = lifetime.map_err(|why| Problem::field("expires", why.to_string()))?;
+        let lifetime = lifetime.map_err(|why| Problem::field("expires", why))?;
 
         let wrong = |field: &str, why: &str| Err(Problem::field(field, why));
         let scope = match (scope, device) {
@@ -113,7 +113,7 @@ impl TokenBody {
             (ScopeName::View, Some(_)) => return wrong("device", "goes with write"),
             (ScopeName::View, None) => {
                 let view = ViewScope::new(rooms.unwrap_or_default(), homes.unwrap_or_default());
-                let view = view.map_err(|why| Problem::field("rooms", why.to_string()))?;
+                let view = view.map_err(|why| Problem::field("rooms", why))?;
                 if lifetime.is_none() {
                     return wrong("expires", "is needed: a view token is for a while, such as 30d");
                 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::Response;
 use super::response::carried_bytes;
+use domain::MemberError;
 use table::StoreError;
 
 /// Makes `ProblemKind`. Each kind has a status, the last part of its type's URN, and a title.
@@ -178,8 +179,8 @@ impl Problem {
     }
 
     /// A request with one wrong parameter or member.
-    pub fn field(field: &str, message: impl Into<String>) -> Self {
-        let message = message.into();
+    pub fn field(field: &str, message: impl ToString) -> Self {
+        let message = message.to_string();
         let error =
             FieldError { index: None, field: Some(field.to_owned()), message: message.clone() };
         let detail = format!("{field}: {message}");
@@ -212,6 +213,13 @@ impl Problem {
             ProblemKind::Unauthorized => response.with("www-authenticate", "Bearer"),
             _ => response,
         }
+    }
+}
+
+impl From<MemberError> for Problem {
+    /// 400: the member is wrong.
+    fn from(error: MemberError) -> Self {
+        Self::field(&error.field, error.why)
     }
 }
 

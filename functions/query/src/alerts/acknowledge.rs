@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::json;
 use table::{AlertKey, ListPage, StoredAlertState};
 
-use super::body::MAX_BODY;
-use super::{rules, states};
+use super::{MAX_BODY, UNREADABLE, rules, states};
 use crate::ports::Store;
+use crate::registry::lookup::readable;
 use crate::shared_state::Call;
 
 /// The body: the subject whose episode is acknowledged. Without a subject, all episodes of the rule are.
@@ -59,7 +59,7 @@ async fn acknowledge_all(rule: &RuleId, call: &mut Call<'_, impl Store>) -> Resu
     let (mut is_any, mut after) = (false, None);
     loop {
         let ListPage { listing, has_more } = states::page(Some(rule), after.as_ref(), call).await?;
-        let found = states::readable(listing, call);
+        let found = readable(listing, UNREADABLE, call);
         after = found.last().filter(|_| has_more).map(|state| state.key.clone());
 
         is_any |= acknowledge(found, call).await?;

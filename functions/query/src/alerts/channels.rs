@@ -2,17 +2,15 @@
 
 use ::alerts::{ChannelBody, Secret};
 use api::{Problem, Response, body};
-use domain::{ChannelId, Timestamp};
+use domain::Timestamp;
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use table::{ChannelSecret, StoredChannel, WaitingMessage};
 
-use super::body::{MAX_BODY, wrong};
-use super::shown;
-use super::states::readable;
+use super::{MAX_BODY, UNREADABLE, shown};
 use crate::ports::Store;
-use crate::registry::lookup::not_found;
+use crate::registry::lookup::{not_found, path_id, readable};
 use crate::saved::{contended, ensure_at_most};
 use crate::shared_state::Call;
 
@@ -65,9 +63,9 @@ async fn shown_now(
 pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
 
-    let id = channel_id(call)?;
+    let id = path_id(call)?;
     let body: ChannelBody = body::read(call.request, MAX_BODY)?;
-    let (wanted, secret) = body.channel(call.shared.reach).map_err(wrong)?;
+    let (wanted, secret) = body.channel(call.shared.reach)?;
     ensure_own_topic(secret.as_ref(), call.shared.alert_topic.as_deref())?;
     let channels = all(call).await?;
     let before = channels.iter().find(|channel| channel.id == id);
@@ -78,7 +76,7 @@ pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Pro
     // The stored secret is kept only if the kind stays the same. The kind of an unreadable channel is unknown.
     let known = before.and_then(|channel| channel.channel().ok());
     if secret.is_none() && known.as_ref().is_none_or(|known| known.kind != wanted.kind) {
-        return Err(wrong(Secret::missing(wanted.kind)));
+        return Err(Secret::missing(wanted.kind).into());
     }
     if let Some(before) = before
         && secret.is_none()
@@ -139,7 +137,7 @@ pub(crate) async fn test(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
 
     let NoMembers {} = body::read(call.request, MAX_BODY)?;
     let stored = known(call).await?;
-    let channel = stored.channel().map_err(wrong)?;
+    let channel = stored.channel()?;
     let message = WaitingMessage::test(stored.id, channel.name, now);
     // A test message of the same instant may already wait. That is not an error: one message is enough.
     call.session.put_test_message(&message).await?;
@@ -147,16 +145,12 @@ pub(crate) async fn test(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
 }
 
 async fn all(call: &mut Call<'_, impl Store>) -> Result<Vec<StoredChannel>, Problem> {
-    Ok(readable(call.session.channels().await?, call))
+    Ok(readable(call.session.channels().await?, UNREADABLE, call))
 }
 
 /// The channel that the request's path names.
 async fn known(call: &mut Call<'_, impl Store>) -> Result<StoredChannel, Problem> {
-    let id = channel_id(call)?;
+    let id = path_id(call)?;
     let found = all(call).await?.into_iter().find(|channel| channel.id == id);
     found.ok_or_else(|| not_found("channel", id.as_str()))
-}
-
-fn channel_id(call: &Call<'_, impl Store>) -> Result<ChannelId, Problem> {
-    call.id.parse().map_err(|why| Problem::field("channel_id", format!("{why}")))
 }

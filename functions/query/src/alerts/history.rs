@@ -7,12 +7,12 @@ use runtime::registry::RegistrySnapshot;
 use serde::Serialize;
 use table::{ListPage, LoggedMessage, MessageQuery};
 
-use super::rules;
-use super::states::readable;
+use super::{UNREADABLE, rules};
 use crate::answer::range_page::{self, RangeListPage};
 use crate::answer::row::Row;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
+use crate::registry::lookup::{path_id, readable};
 use crate::shared_state::Call;
 
 /// `GET /alerts/{id}/history`: lists the messages of a rule, even of a deleted one.
@@ -21,7 +21,7 @@ pub(crate) async fn history(call: &mut Call<'_, impl Store>) -> Result<Response,
 
     let query = query(call)?;
     let ListPage { listing, has_more } = call.session.told_messages(&query).await?;
-    let told = readable(listing, call);
+    let told = readable(listing, UNREADABLE, call);
     if told.is_empty() {
         // Without messages, a rule that does not exist is answered with 404.
         rules::known(call).await?;
@@ -38,7 +38,7 @@ pub(crate) async fn history(call: &mut Call<'_, impl Store>) -> Result<Response,
 
 /// Reads the parameters. Without `from` or `to` the range is open at that end.
 fn query(call: &Call<'_, impl Store>) -> Result<MessageQuery, Problem> {
-    let rule = Some(rules::rule_id(call)?);
+    let rule = Some(path_id(call)?);
     let Call { request, params, .. } = call;
     let (range, after) =
         range_page::begin(request, params, || open_range(params, call.session.now))?;

@@ -6,7 +6,7 @@ use domain::{Edit, TextOrNumber};
 use serde::Deserialize;
 use table::StoredRule;
 
-use super::body::MAX_BODY;
+use super::MAX_BODY;
 use super::{rules, until};
 use crate::ports::Store;
 use crate::shared_state::Call;

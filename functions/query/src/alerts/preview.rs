@@ -11,7 +11,7 @@ use series::UnfoldedChanges;
 use std::time::Duration;
 use table::MAX_CACHED_ENTRIES;
 
-use super::body::{MAX_BODY, wrong};
+use super::MAX_BODY;
 use super::{rules, warnings};
 use crate::failure::problem;
 use crate::ports::Store;
@@ -46,7 +46,7 @@ pub(crate) async fn preview(call: &mut Call<'_, impl Store>) -> Result<Response,
     // A preview needs no name.
     let name = || Label::try_from("preview".to_owned()).expect("a label");
     rule.name.get_or_insert_with(name);
-    let rule = rule.rule(now).map_err(wrong)?;
+    let rule = rule.rule(now)?;
     let devices = judging.session(call.session).devices().await?;
     if !devices.is_whole() && !matches!(rule.scope, Scope::Device(_)) {
         let why = format!(
@@ -109,12 +109,11 @@ impl PreviewBody {
     fn range(&self, now: Timestamp) -> Result<TimeRange, Problem> {
         let end = |name: &str, text: &Option<TextOrNumber>, default: Timestamp| {
             let end = text.as_ref().map_or(Ok(default), |text| Timestamp::parse(text, now));
-            end.map_err(|why| Problem::field(name, why.to_string()))
+            end.map_err(|why| Problem::field(name, why))
         };
         let to = end("to", &self.to, now)?;
         let from = end("from", &self.from, to.saturating_add(-DEFAULT_RANGE))?;
-        let range =
-            TimeRange::new(from, to).map_err(|why| Problem::field("from", why.to_string()))?;
+        let range = TimeRange::new(from, to).map_err(|why| Problem::field("from", why))?;
         if to.since(from) > MAX_PREVIEW {
             let days = MAX_PREVIEW.num_days();
             return Err(Problem::field("from", format!("is more than {days} days before to")));

@@ -9,10 +9,9 @@ use runtime::telemetry::chain;
 use serde_json::{Value, json};
 use table::{ListPage, Rechecked, StoredAlertState, StoredRule};
 
-use super::body::{MAX_BODY, wrong};
-use super::{shown, states, until, warnings};
+use super::{MAX_BODY, UNREADABLE, shown, states, until, warnings};
 use crate::ports::Store;
-use crate::registry::lookup::not_found;
+use crate::registry::lookup::{not_found, path_id};
 use crate::saved::contended;
 use crate::shared_state::Call;
 
@@ -46,7 +45,7 @@ pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
     });
     if !damaged.is_empty() {
         answer["damaged"] = json!(damaged);
-        call.log.set("alerts.unreadable", damaged);
+        call.log.set(UNREADABLE, damaged);
     }
 
     Ok(Response::json(200, &answer))
@@ -87,9 +86,9 @@ pub(crate) async fn shown_now(
 /// `PUT /alerts/{id}`: saves a rule. An equal rule changes nothing.
 pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
-    let id = rule_id(call)?;
+    let id = path_id(call)?;
     let body: RuleBody = body::read(call.request, MAX_BODY)?;
-    let wanted = body.rule(now).map_err(wrong)?;
+    let wanted = body.rule(now)?;
     until::check("paused_until", wanted.paused_until, now)?;
     let before = call.session.alert_rule(&id).await?;
     if before.is_none() {
@@ -244,7 +243,7 @@ fn too_many() -> Problem {
 
 /// `DELETE /alerts/{id}`: deletes a rule and its states. The `alerting` function drops its waiting messages.
 pub(crate) async fn delete(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
-    let id = rule_id(call)?;
+    let id = path_id(call)?;
     let was_there = call.session.delete_alert_rule(&id).await?;
     // An earlier request may have deleted the rule, and failed before it deleted the states.
     let states = call.session.delete_alert_states(&id).await?;
@@ -256,12 +255,7 @@ pub(crate) async fn delete(call: &mut Call<'_, impl Store>) -> Result<Response, 
 
 /// The rule that the request's path names.
 pub(crate) async fn known(call: &mut Call<'_, impl Store>) -> Result<StoredRule, Problem> {
-    let id = rule_id(call)?;
+    let id = path_id(call)?;
     let found = call.session.alert_rule(&id).await?;
     found.ok_or_else(|| not_found("rule", id.as_str()))
-}
-
-/// The id of the rule in the request's path.
-pub(crate) fn rule_id(call: &Call<'_, impl Store>) -> Result<RuleId, Problem> {
-    call.id.parse().map_err(|why| Problem::field("rule_id", format!("{why}")))
 }

@@ -194,21 +194,19 @@ pub(crate) fn time_range(params: &Params, now: Timestamp) -> Result<TimeRange, P
     let (from, to) = (timestamp(params, "from"), timestamp(params, "to"));
     let range = TimeRange::parse(from.as_deref(), to.as_deref(), now);
     range.map_err(|why| match why {
-        RangeError::From(_) | RangeError::Empty(..) => Problem::field("from", why.to_string()),
-        RangeError::To(_) => Problem::field("to", why.to_string()),
+        RangeError::From(_) | RangeError::Empty(..) => Problem::field("from", why),
+        RangeError::To(_) => Problem::field("to", why),
     })
 }
 
 /// The range from `from` to `to`. If one of them is absent, the range is open at that end.
 pub(crate) fn open_range(params: &Params, now: Timestamp) -> Result<TimeRange, Problem> {
     let end = |name: &str, default| match timestamp(params, name) {
-        Some(text) => {
-            Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why.to_string()))
-        }
+        Some(text) => Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why)),
         None => Ok(default),
     };
     let range = TimeRange::new(end("from", Timestamp::MIN)?, end("to", Timestamp::MAX)?);
-    range.map_err(|why| Problem::field("from", why.to_string()))
+    range.map_err(|why| Problem::field("from", why))
 }
 
 /// The text of a timestamp. A `+` that the client did not encode arrives as a space, and is restored.

@@ -37,7 +37,7 @@ const MAX_NAMED: usize = 5;
 pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let SharedState { registry, clock, .. } = call.shared;
 
-    let id = lookup::device_id(call)?;
+    let id = lookup::path_id(call)?;
     let snapshot = registry.snapshot(call.session, call.log).await?;
     let quiet = registry.deletion_quiet(&snapshot);
     let deletion = match begun(call)? {
@@ -69,7 +69,7 @@ pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, 
 fn begun(call: &Call<'_, impl Store>) -> Result<Option<Timestamp>, Problem> {
     let text = timestamp(&call.params, "begun");
     let begun = text.map(|text| Timestamp::parse_absolute(&text)).transpose();
-    begun.map_err(|why| Problem::field("begun", why.to_string()))
+    begun.map_err(|why| Problem::field("begun", why))
 }
 
 /// The deletion that began at `begun`. Any other time is refused: 200 would say that the deletion is over.
@@ -197,7 +197,7 @@ fn answer(
 pub(crate) async fn room(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let SharedState { registry, .. } = call.shared;
 
-    let id = lookup::room_id(call)?;
+    let id = lookup::path_id(call)?;
     let found = call.session.room(&id).await?;
     ensure_empty(&id, call).await?;
     let Some(room) = found else { return Err(not_found("room", id.as_str())) };

@@ -16,7 +16,7 @@ pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, 
     let SharedState { registry, .. } = call.shared;
     let now = call.session.now;
 
-    let id = lookup::device_id(call)?;
+    let id = lookup::path_id(call)?;
     let patch = patch::of_device(call.request, call.params.flag("restore"), now)?;
     if judges(&patch) && !patch.restores {
         let device = call.session.device(&id).await;
@@ -35,9 +35,7 @@ pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, 
             room.into_iter().for_each(|room| registry.keep_room(room));
             Ok(response)
         }
-        UpdateOutcome::ConditionFailed(Some(why)) => {
-            Err(Problem::field(&why.field(), why.to_string()))
-        }
+        UpdateOutcome::ConditionFailed(Some(why)) => Err(Problem::field(&why.field(), why)),
         UpdateOutcome::ConditionFailed(None) => Err(lookup::device_not_found(&id, call).await),
     }
 }
@@ -49,7 +47,7 @@ fn judges(patch: &DevicePatch) -> bool {
 
 /// `PATCH /rooms/{id}`
 pub(crate) async fn room(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
-    let id = lookup::room_id(call)?;
+    let id = lookup::path_id(call)?;
     let patch = patch::of_room(call.request)?;
     match call.session.edit_room(&id, &patch).await? {
         UpdateOutcome::Updated(room) => {

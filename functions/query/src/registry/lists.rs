@@ -12,8 +12,8 @@ use crate::answer::sheet::FixedColumns;
 use crate::answer::sheet::metrics_of;
 use crate::ports::Store;
 use crate::readings::newest::NewestReader;
-use crate::registry::lookup;
 use crate::registry::search::{self, FoundPage, Search};
+use crate::registry::{UNREADABLE, lookup};
 use crate::shared_state::Call;
 
 /// `GET /devices`
@@ -84,10 +84,9 @@ pub(crate) async fn rooms(call: &mut Call<'_, impl Store>) -> Result<Response, P
     let snapshot = call.shared.registry.snapshot_for_list(call.session, call.log).await?;
     if !snapshot.has_all_rooms {
         let after: Option<RoomId> = list.after();
-        let page =
-            lookup::readable(call.session.room_page(after.as_ref(), list.limit()).await?, call);
-        let rooms = page.listing.found.iter().collect();
-        return Ok(page_of_rooms(call, &list, rooms, page.has_more));
+        let page = call.session.room_page(after.as_ref(), list.limit()).await?;
+        let rooms = lookup::readable(page.listing, UNREADABLE, call);
+        return Ok(page_of_rooms(call, &list, rooms.iter().collect(), page.has_more));
     }
     Ok(page_of_rooms(call, &list, snapshot.rooms.values().collect(), false))
 }

@@ -1,13 +1,15 @@
 //! Looks up the device, room, home or list of devices that a request names, or says why not. Writes no page.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use api::{Problem, ProblemKind};
 use domain::{Device, DeviceId, HomeId, Room, RoomId, excerpt};
 use runtime::registry::{FoundDevices, PageStart, RegistrySnapshot, RoomMembers};
 use runtime::telemetry::chain;
-use table::{ListPage, MAX_CACHED_ENTRIES};
+use table::{Listing, MAX_CACHED_ENTRIES};
 
 use crate::answer::pagination::{ListRequest, ensure_all_rooms};
 use crate::ports::Store;
@@ -16,7 +18,7 @@ use crate::shared_state::Call;
 
 /// The device that the request's path names.
 pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Device, Problem> {
-    device_of(&device_id(call)?, call).await
+    device_of(&path_id(call)?, call).await
 }
 
 /// A device by its id.
@@ -48,7 +50,7 @@ pub(crate) async fn devices_by_id(
 pub(crate) async fn room(
     call: &mut Call<'_, impl Store>,
 ) -> Result<(Room, Arc<RegistrySnapshot>), Problem> {
-    room_of(&room_id(call)?, call).await
+    room_of(&path_id(call)?, call).await
 }
 
 /// A room by its id, and a snapshot of the registry with its devices.
@@ -64,8 +66,7 @@ pub(crate) async fn room_of(
 pub(crate) async fn home(
     call: &mut Call<'_, impl Store>,
 ) -> Result<(HomeId, Arc<RegistrySnapshot>), Problem> {
-    let id = call.id.parse();
-    let id: HomeId = id.map_err(|why| Problem::field("home_id", format!("{why}")))?;
+    let id = path_id(call)?;
     let known = rooms_of_home(&id, call).await?;
     Ok((id, known))
 }
@@ -96,7 +97,7 @@ pub(crate) async fn members_of_room(
 ) -> Result<Members, Problem> {
     let registry = &call.shared.registry;
     if let Some(old) = registry.current().filter(|_| registry.would_read_many()) {
-        let id = room_id(call)?;
+        let id = path_id(call)?;
         if Box::pin(call.session.room(&id)).await?.is_none() {
             return Err(not_found("room", id.as_str()));
         }
@@ -191,23 +192,23 @@ pub(crate) fn without_room_index(which: &str) -> Problem {
     Problem::new(ProblemKind::Unanswerable, detail)
 }
 
-/// Logs the unreadable items of a page, and returns the page.
-pub(crate) fn readable<T>(page: ListPage<T>, call: &mut Call<'_, impl Store>) -> ListPage<T> {
-    let unreadable: Vec<String> = page.listing.unreadable.iter().map(|item| chain(item)).collect();
+/// The readable entries of a list. The log names the unreadable ones as `field`.
+pub(crate) fn readable<T>(
+    listing: Listing<T>,
+    field: &str,
+    call: &mut Call<'_, impl Store>,
+) -> Vec<T> {
+    let unreadable: Vec<String> = listing.unreadable.iter().map(|item| chain(item)).collect();
     if !unreadable.is_empty() {
-        call.log.set("registry.unreadable", unreadable);
+        call.log.set(field, unreadable);
     }
-    page
+    listing.found
 }
 
-/// The id of the device in the request's path.
-pub(crate) fn device_id(call: &Call<'_, impl Store>) -> Result<DeviceId, Problem> {
-    call.id.parse().map_err(|why| Problem::field("device_id", format!("{why}")))
-}
-
-/// The id of the room in the request's path.
-pub(crate) fn room_id(call: &Call<'_, impl Store>) -> Result<RoomId, Problem> {
-    call.id.parse().map_err(|why| Problem::field("room_id", format!("{why}")))
+/// The id in the request's path.
+pub(crate) fn path_id<I: FromStr<Err: Display>>(call: &Call<'_, impl Store>) -> Result<I, Problem> {
+    let member = format!("{}_id", call.endpoint.subject());
+    call.id.parse().map_err(|why| Problem::field(&member, why))
 }
 
 /// 404: no entry of the registry has that id.

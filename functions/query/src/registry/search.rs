@@ -22,6 +22,7 @@ use table::Invocation;
 
 use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
+use crate::registry::UNREADABLE;
 use crate::registry::lookup::{Members, readable};
 use crate::shared_state::{Call, SharedState};
 pub(crate) use question::{FoundPage, Search};
@@ -56,8 +57,8 @@ async fn page<'a>(
         return Ok(members.into_page(list));
     }
     let page = call.session.device_page(list.after().as_ref(), list.limit()).await?;
-    let page = readable(page, call);
-    Ok(FoundPage::by_id(page.listing.found, page.has_more))
+    let found = readable(page.listing, UNREADABLE, call);
+    Ok(FoundPage::by_id(found, page.has_more))
 }
 
 /// Marks the attribute index as complete if no device has anything to index. Such a table needs no `roomtide reindex`.

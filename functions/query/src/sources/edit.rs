@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use table::{SourceSecrets, StoredSource};
 
 use super::rows::{SourceRow, SourceRows};
-use super::{MAX_BODY, all, needed_secrets, source_id, warnings, wrong};
+use super::{MAX_BODY, all, needed_secrets, source_id, warnings};
 use crate::ports::Store;
 use crate::registry::lookup::not_found;
 use crate::saved::{contended, ensure_at_most};
@@ -35,7 +35,7 @@ pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
 /// `GET /sources/{id}`
 pub(crate) async fn show(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let stored = known(call).await?;
-    let row = SourceRow::of(&stored, call.grant.may_edit(), call.session.now).map_err(wrong)?;
+    let row = SourceRow::of(&stored, call.grant.may_edit(), call.session.now)?;
     Ok(Response::json(200, &row))
 }
 
@@ -44,14 +44,14 @@ pub(crate) async fn show(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
 pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let id = source_id(&call.id)?;
     let mut members: Map<String, Value> = body::read(call.request, MAX_BODY)?;
-    let secrets = SecretTexts::read(members.remove("secrets")).map_err(wrong)?;
+    let secrets = SecretTexts::read(members.remove("secrets"))?;
     let stored = all(call).await?;
     let before = stored.iter().find(|stored| stored.id == id);
-    let source = PolledSource::read(members, call.shared.reach).map_err(wrong)?;
-    source.check_reader().map_err(wrong)?;
-    ensure_format_is_read(&source).map_err(wrong)?;
+    let source = PolledSource::read(members, call.shared.reach)?;
+    source.check_reader()?;
+    ensure_format_is_read(&source)?;
     match before {
-        Some(before) => before.ensure_same_kind(&source).map_err(wrong)?,
+        Some(before) => before.ensure_same_kind(&source)?,
         None => ensure_at_most(MAX_SOURCES, "sources", stored.len() + 1)?,
     }
 
@@ -101,7 +101,7 @@ fn secrets_to_store(
     before: Option<&StoredSource>,
 ) -> Result<Option<SourceSecrets>, Problem> {
     if let Some(given) = given {
-        source.check_secrets(&given).map_err(wrong)?;
+        source.check_secrets(&given)?;
         return Ok(Some(SourceSecrets::given_for(source, given)));
     }
 
@@ -124,7 +124,7 @@ fn secrets_to_store(
              they are stored"
         )
     };
-    Err(wrong(MemberError::of("secrets", why)))
+    Err(MemberError::of("secrets", why).into())
 }
 
 /// A saved source, with its warnings.
@@ -138,7 +138,7 @@ async fn shown_saved(
         let detail = format!("The source is saved, but not shown. {}", failure.detail);
         Problem { detail, ..failure }
     })?;
-    let row = SourceRow::of(stored, true, call.session.now).map_err(wrong)?;
+    let row = SourceRow::of(stored, true, call.session.now)?;
     Ok(Response::json(200, &row.with_warnings(warnings)))
 }
 

@@ -11,7 +11,7 @@ use runtime::clock::Deadline;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{MAX_BODY, source_id, warnings, wrong};
+use super::{MAX_BODY, source_id, warnings};
 use crate::ports::Store;
 use crate::shared_state::Call;
 
@@ -97,8 +97,8 @@ pub(crate) async fn test(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
         Some(_) => return Err(Problem::field("id", "must be a text")),
     };
     let secrets = members.remove("secrets");
-    SecretTexts::read(secrets.clone()).map_err(wrong)?;
-    let source = PolledSource::read(members.clone(), call.shared.reach).map_err(wrong)?;
+    SecretTexts::read(secrets.clone())?;
+    let source = PolledSource::read(members.clone(), call.shared.reach)?;
 
     let mut event = json!({"source": "roomtide.test", "id": id, "settings": members});
     if let Some(secrets) = secrets {

@@ -56,8 +56,7 @@ impl RangeEnd {
         if let Ok(date) = text.parse() {
             return Ok(Some(Self::BeginOf(date)));
         }
-        let at =
-            Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why.to_string()))?;
+        let at = Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why))?;
         Ok(Some(Self::At(at)))
     }
 
@@ -203,7 +202,7 @@ impl SeriesRequest {
                 CalendarUnit::Month.bucket_of(last, zone).from()
             }
         };
-        TimeRange::new(from, to).map_err(|why| Problem::field("from", why.to_string()))
+        TimeRange::new(from, to).map_err(|why| Problem::field("from", why))
     }
 
     /// The rows. The range is widened to whole units.
