@@ -108,15 +108,14 @@ async fn run_on(
     call: &mut Call<'_, impl Store>,
 ) -> Result<StatementResult, Failure> {
     let session = call.session;
-    let now = session.now;
     let horizon = &call.shared.known_state.horizon(session).await?;
     let rooms = &RoomTexts::of(snapshot.rooms.values());
-    let context =
-        QueryContext { snapshot, rooms, horizon, densities: &call.shared.densities, epoch, now };
+    let densities = &call.shared.densities;
+    let context = QueryContext { session, snapshot, rooms, horizon, densities, epoch };
     match statement {
-        Statement::Select(select) => Box::pin(select::select(session, &context, select)).await,
+        Statement::Select(select) => Box::pin(select::select(&context, select)).await,
         Statement::Show(show) => {
-            Ok(influxql::show(show, snapshot.devices.values(), rooms, now)?.into())
+            Ok(influxql::show(show, snapshot.devices.values(), rooms, session.now)?.into())
         }
         _ => Ok(Vec::new().into()),
     }
