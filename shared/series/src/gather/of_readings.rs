@@ -14,18 +14,14 @@ const MAX_READINGS: usize = 300_000;
 /// The number of readings of one page.
 const PAGE: usize = 10_000;
 
-impl Gathering<'_> {
+impl<S: Store> Gathering<'_, S> {
     /// Folds the readings of a range page by page. Memory holds one page, and the [span](Self::span_of) that it cuts.
-    pub(super) async fn fold_readings(
-        &mut self,
-        session: Session<'_, impl Store>,
-        range: TimeRange,
-    ) -> Result<(), SeriesError> {
-        let mut pages = Pages::of(self.question, range);
-        let mut next = pages.next(session).await?;
+    pub(super) async fn fold_readings(&mut self, range: TimeRange) -> Result<(), SeriesError> {
+        let mut pages = Pages::of(self.session, self.question, range);
+        let mut next = pages.next().await?;
         if self.question.coarsest == Level::Readings {
             let first = next.iter().flatten().next();
-            self.check_readings(session, range, first).await?;
+            self.check_readings(range, first).await?;
         }
 
         let mut unfolded: Vec<Reading> = Vec::new();
@@ -35,7 +31,7 @@ impl Gathering<'_> {
                 if pages.has_more { self.last_span(range, &unfolded) } else { unfolded.len() };
             self.fold(range, &unfolded[..end]);
             unfolded.drain(..end);
-            next = pages.next(session).await?;
+            next = pages.next().await?;
         }
         Ok(())
     }
@@ -56,7 +52,6 @@ impl Gathering<'_> {
     /// Refuses a range whose first readings have expired.
     async fn check_readings(
         &self,
-        session: Session<'_, impl Store>,
         range: TimeRange,
         first: Option<&Reading>,
     ) -> Result<(), SeriesError> {
@@ -64,7 +59,7 @@ impl Gathering<'_> {
         let end = range.from().saturating_add(TimeDelta::days(1)).min(first);
         let Ok(without_readings) = TimeRange::new(range.from(), end) else { return Ok(()) };
         let device = self.question.device.id();
-        let quarters = session.quarters(device, without_readings, false).await?;
+        let quarters = self.session.quarters(device, without_readings, false).await?;
         let expired = |quarter: &&StoredRollup| {
             !quarter.rollup.is_empty() && !quarter.has_readings(self.question.now)
         };
@@ -152,16 +147,17 @@ pub async fn readings(
     question: &DeviceQuestion<'_>,
     range: TimeRange,
 ) -> Result<Vec<Reading>, SeriesError> {
-    let mut pages = Pages::of(question, range);
+    let mut pages = Pages::of(session, question, range);
     let mut readings: Vec<Reading> = Vec::new();
-    while let Some(page) = pages.next(session).await? {
+    while let Some(page) = pages.next().await? {
         readings.extend(page);
     }
     Ok(readings)
 }
 
 /// The pages of a device's readings, oldest first.
-struct Pages<'a> {
+struct Pages<'a, S> {
+    session: Session<'a, S>,
     device: &'a Device,
     query: RangeQuery,
     has_more: bool,
@@ -169,23 +165,20 @@ struct Pages<'a> {
     read: usize,
 }
 
-impl<'a> Pages<'a> {
-    const fn of(question: &DeviceQuestion<'a>, range: TimeRange) -> Self {
+impl<'a, S: Store> Pages<'a, S> {
+    const fn of(session: Session<'a, S>, question: &DeviceQuestion<'a>, range: TimeRange) -> Self {
         let (order, limit, consistent) = (Order::Ascending, PAGE, false);
         let query = RangeQuery { range, order, after: None, limit, consistent };
-        Self { device: question.device, query, has_more: true, read: 0 }
+        Self { session, device: question.device, query, has_more: true, read: 0 }
     }
 
     /// The next page; `None` after the last one.
-    async fn next(
-        &mut self,
-        session: Session<'_, impl Store>,
-    ) -> Result<Option<Vec<Reading>>, SeriesError> {
+    async fn next(&mut self) -> Result<Option<Vec<Reading>>, SeriesError> {
         if !self.has_more {
             return Ok(None);
         }
 
-        let page = session.device_readings(self.device.id(), &self.query).await?;
+        let page = self.session.device_readings(self.device.id(), &self.query).await?;
         self.has_more = page.has_more;
         self.read += page.items.len();
         if self.read > MAX_READINGS {
