@@ -37,8 +37,7 @@ pub(crate) async fn series(
     scope: QueryScope,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let now = call.session.now;
-    let request = SeriesRequest::parse(call.request, &call.params, now)?;
+    let request = SeriesRequest::parse(call)?;
     let plan = RowPlan::of(&request, scope, call).await?;
     let is_answerable = |_: &QuestionDevices, devices: &[&Device]| request.has_all_metrics(devices);
     let search = DeviceSearch {

@@ -82,9 +82,7 @@ pub(crate) async fn preview(call: &mut Call<'_, impl Store>) -> Result<Response,
     if let Some(lag) = lacking.of(with_lead(range), device_of(&subjects)) {
         answer["rollups_lack"] = json!(lag);
     }
-    if let Some(seconds) = rules::silent_after(&rule, call).await? {
-        answer["silent_after"] = seconds.into();
-    }
+    rules::add_silent_after(&mut answer, &rule, call).await?;
     let warnings = warnings::of_subjects(&rule, call).await?;
     if !warnings.is_empty() {
         answer["warnings"] = json!(warnings);

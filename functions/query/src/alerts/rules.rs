@@ -55,22 +55,22 @@ pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
 pub(crate) async fn show(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let rule = known(call).await?;
     let mut shown = shown_now(&rule, call).await?;
-    if let Some(seconds) = silent_after(&rule.definition, call).await? {
-        shown["silent_after"] = seconds.into();
-    }
+    add_silent_after(&mut shown, &rule.definition, call).await?;
     Ok(Response::json(200, &shown))
 }
 
-/// For a rule about the silence of one device: the seconds without a reading after which the device counts as silent.
-pub(crate) async fn silent_after(
+/// For a rule about the silence of one device, shows the seconds without a reading after which the device is silent.
+pub(crate) async fn add_silent_after(
+    shown: &mut Value,
     rule: &Rule,
     call: &mut Call<'_, impl Store>,
-) -> Result<Option<i64>, Problem> {
+) -> Result<(), Problem> {
     let (watch @ Watch::Silence { .. }, Scope::Device(device)) = (&rule.watch, &rule.scope) else {
-        return Ok(None);
+        return Ok(());
     };
     let limit = call.shared.judging.session(call.session).silent_after(watch, device).await?;
-    Ok(Some(limit.num_seconds()))
+    shown["silent_after"] = limit.num_seconds().into();
+    Ok(())
 }
 
 /// A rule with its current states, as JSON.
@@ -116,9 +116,7 @@ async fn shown_saved(
     let mut shown = shown_now(rule, call).await?;
     let mut warnings = warnings::of(&rule.definition, call).await?;
     warnings.extend(unjudged);
-    if let Some(seconds) = silent_after(&rule.definition, call).await? {
-        shown["silent_after"] = seconds.into();
-    }
+    add_silent_after(&mut shown, &rule.definition, call).await?;
     if !warnings.is_empty() {
         shown["warnings"] = json!(warnings);
     }

@@ -51,7 +51,7 @@ struct CostRequest {
 impl CostRequest {
     fn parse(call: &Call<'_, impl Store>) -> Result<Self, Problem> {
         let params = &call.params;
-        let series = SeriesRequest::parse(call.request, params, call.session.now)?.of_month();
+        let series = SeriesRequest::parse(call)?.of_month();
         let wrong = |why: String| Problem::field("tariff", why);
         let mut tariffs: Vec<TariffId> = Vec::new();
         for text in params.get("tariff").into_iter().flat_map(|list| list.split(',')) {
@@ -125,7 +125,16 @@ async fn bills(
     }
 
     let allowance = ReadAllowance::of_rows(&call.shared.densities);
-    let mut biller = Biller::new(&request, &plan, &devices, allowance, call.session);
+    let (session, reach) = (call.session, plan.grid.range());
+    let mut biller = Biller {
+        request: &request,
+        plan: &plan,
+        devices: &devices,
+        allowance,
+        session,
+        work: 0,
+        reach,
+    };
     let mut bills = Vec::new();
     for group in &groups {
         bills.append(&mut biller.bills(group, of_share, &beside).await?);
@@ -207,16 +216,6 @@ struct Biller<'r, S> {
 }
 
 impl<'r, S: Store> Biller<'r, S> {
-    fn new(
-        request: &'r CostRequest,
-        plan: &'r RowPlan,
-        devices: &'r BTreeMap<DeviceId, Device>,
-        allowance: ReadAllowance<'r>,
-        session: Session<'r, S>,
-    ) -> Self {
-        Self { request, plan, devices, allowance, session, work: 0, reach: plan.grid.range() }
-    }
-
     /// The bills of a group, or one device's shares of the bills. Beside bills stand the shares of further devices.
     async fn bills<'a>(
         &mut self,

@@ -18,8 +18,7 @@ pub(crate) async fn energy(
     scope: QueryScope,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let now = call.session.now;
-    let request = SeriesRequest::parse(call.request, &call.params, now)?;
+    let request = SeriesRequest::parse(call)?;
     let metric = request.only_metric()?;
     let plan = RowPlan::of(&request, scope, call).await?;
 

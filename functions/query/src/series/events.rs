@@ -15,8 +15,7 @@ use crate::shared_state::Call;
 
 /// `GET /devices/{id}/events`
 pub(crate) async fn device_events(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
-    let now = call.session.now;
-    let request = SeriesRequest::parse(call.request, &call.params, now)?;
+    let request = SeriesRequest::parse(call)?;
     let mut device = lookup::device(call).await?;
     // A device that was just read from the table, without the registry, is up to date.
     let is_old = !call.shared.registry.would_read_many();
