@@ -24,15 +24,10 @@ const ARRIVAL_CONCURRENCY: usize = 16;
 /// The number of milliseconds that are tried for a reading without a timestamp: other readings may have the first ones.
 const ARRIVAL_SLOTS: i64 = 10;
 
-/// The result of preparing a request: what the registry has, and the late mark.
+/// The result of preparing a request: what the registry has, and the late mark. A late mark announces in the table that
+/// readings of past time are about to change.
 struct Prepared {
     found: FoundDevices,
-    marked: MarkedKeys,
-}
-
-/// The keys of a request's readings, and the end of the late mark that covers them. A late mark announces in
-/// the table that readings of past time are about to change.
-struct MarkedKeys {
     /// All keys of the request. The late mark is for keys of the past only.
     keys: Vec<(DeviceId, Timestamp)>,
     /// The end of the mark; `None` if no key is of the past.
@@ -64,7 +59,7 @@ impl<C: Clock> Pipeline<C> {
         };
         // If all readings were refused, or no device was looked up, no reading is left and the next steps do nothing.
         let stored = self.write(session, &mut request, request_hash).await;
-        self.renew_late_mark(session, &prepared.marked, log).await;
+        self.renew_late_mark(session, &prepared, log).await;
 
         // The registry function registers as well, so a failure here is logged and loses nothing.
         let registry = &self.registry;
@@ -116,7 +111,7 @@ impl<C: Clock> Pipeline<C> {
         // The late mark comes before the write: answers about the past then say that rollups lack readings.
         let keys = request.keys();
         let mark_end = self.mark_late(session, &keys).await?;
-        Ok(Prepared { found, marked: MarkedKeys { keys, mark_end } })
+        Ok(Prepared { found, keys, mark_end })
     }
 
     /// Removes the readings of devices whose look-up was throttled: their rooms are unknown.
@@ -204,11 +199,11 @@ impl<C: Clock> Pipeline<C> {
     async fn renew_late_mark(
         &self,
         session: Session<'_, impl Store>,
-        marked: &MarkedKeys,
+        prepared: &Prepared,
         log: &mut WideEvent,
     ) {
-        if marked.mark_end.is_some_and(|end| end <= self.clock.now())
-            && let Err(error) = self.mark_late(session, &marked.keys).await
+        if prepared.mark_end.is_some_and(|end| end <= self.clock.now())
+            && let Err(error) = self.mark_late(session, &prepared.keys).await
         {
             // The readings are stored. For some seconds, answers do not say that rollups are incomplete.
             log.warn("late.error", &error);

@@ -97,8 +97,7 @@ impl<'a, S: Store> NewestReader<'a, S> {
         match LatestValues::among(&readings) {
             Some(latest) if further.has_more && !latest.has_all(wanted) => {
                 let limit = within(MAX_UNROLLED, each, UNROLLED);
-                let read = ReadValues { readings, as_of: latest.as_of };
-                self.newest_with_rollups(device, wanted, read, limit).await
+                self.newest_with_rollups(device, wanted, readings, limit).await
             }
             latest => Ok(latest),
         }
@@ -109,10 +108,11 @@ impl<'a, S: Store> NewestReader<'a, S> {
         &self,
         device: &Device,
         wanted: &[&MetricName],
-        ReadValues { mut readings, as_of }: ReadValues,
+        mut readings: Vec<Reading>,
         limit: usize,
     ) -> StoreResult<Option<LatestValues>> {
         let session = self.session;
+        let as_of = readings.last().map_or(Timestamp::MAX, |oldest| oldest.at);
         let horizon = self.known_state.horizon(session).await?;
         let rolled_up = horizon.rolled_up(device.id());
         let sealed = rolled_up.map_or(Timestamp::MIN, TimeRange::to);
@@ -157,12 +157,6 @@ impl<'a, S: Store> NewestReader<'a, S> {
         }
         Ok(Some(latest))
     }
-}
-
-/// The newest readings of a device, and the timestamp of the oldest of them.
-struct ReadValues {
-    readings: Vec<Reading>,
-    as_of: Timestamp,
 }
 
 /// The range in which the newest reading of a device is searched: all time. If a device sends only prices, the range
