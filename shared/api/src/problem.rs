@@ -1,5 +1,6 @@
 //! Problems: failures as clients see them (RFC 9457), and the one place that decides their status.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -179,7 +180,7 @@ impl Problem {
     }
 
     /// A request with one wrong parameter or member.
-    pub fn field(field: &str, message: impl ToString) -> Self {
+    pub fn field(field: &str, message: impl Display) -> Self {
         let message = message.to_string();
         let error =
             FieldError { index: None, field: Some(field.to_owned()), message: message.clone() };
