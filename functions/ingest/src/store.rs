@@ -122,11 +122,10 @@ impl<C: Clock> Pipeline<C> {
         request_hash: RequestHash,
     ) {
         let is_unknown = |reading: &Reading| found.was_not_looked_up(&reading.device);
-        // An earlier attempt of the same request may have stored some of the readings, and then registered their
-        // devices.
+        // An earlier attempt of the same request may have stored some of the readings. It has registered their devices,
+        // so these readings are only counted.
         let mut timed = request.timed.split_off(is_unknown);
         let before = self.retries.take_stored(request_hash, &mut timed, self.clock.now());
-        // Returns these readings. The earlier attempt has registered their devices.
         request.report.add_stored_before(before);
 
         let arrivals = request.arrivals.split_off(is_unknown);
