@@ -25,7 +25,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock of any type, so that what has one needs no parameter for its type.
+/// A clock of any type. A struct with this clock needs no parameter for the type.
 #[derive(Clone)]
 pub struct SharedClock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
