@@ -19,6 +19,7 @@ mod saved;
 #[cfg(feature = "schema")]
 pub mod schemas;
 mod series;
+mod settings;
 mod shared_state;
 mod sources;
 mod tariffs;
@@ -29,16 +30,11 @@ mod web;
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use api::endpoints::{Function, Operation};
-use api::{FrameAncestors, Problem, Response};
+use api::{Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
-use outgoing::Reach;
-use rollups::RollupDelay;
-use runtime::auth::Auth;
 use runtime::clock::{Clock, Deadline};
-use runtime::config::{Config, MaxUnits};
 use runtime::http::{Handler, HttpFunction};
 use runtime::invoke::InvokeFunction;
 use runtime::telemetry::Telemetry;
@@ -48,66 +44,12 @@ use shared_state::{Call, FetchingFunction, SharedState};
 
 pub use ports::Store;
 pub use registry::patch::MAX_PATCHED_ATTRIBUTES;
+pub use settings::Settings;
 
 use crate::alerts::{acknowledge, channels, history, pause, preview, rules};
 use readings::{latest, ranges, remove};
 use registry::{deletion, edit, homes, lists, search, stays};
 use sources::{edit as sources_edit, trial as sources_trial};
-
-/// The settings of the `query` function.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// The age at which the cached registry is read again.
-    pub registry_max_age: Duration,
-    /// Who needs an access token.
-    pub auth: Auth,
-    /// The origin at which readings are stored, if it is not the page's own.
-    pub ingest_url: Option<String>,
-    /// The command as the owner of this server calls it, if it is not `roomtide`.
-    pub command: Option<String>,
-    /// The origins whose pages may show the web page in a frame.
-    pub frame_ancestors: FrameAncestors,
-    /// How soon rollups follow readings.
-    pub rollup_delay: RollupDelay,
-    /// The table's maximum throughput in units a second; `None` without a limit.
-    pub max_units: Option<MaxUnits>,
-    /// The addresses to which alert channels may connect.
-    pub reach: Reach,
-    /// The topic of Amazon SNS to which e-mails of alerts may be published.
-    pub alert_topic: Option<String>,
-}
-
-impl Default for Settings {
-    /// The defaults of a deployed function.
-    fn default() -> Self {
-        Self {
-            registry_max_age: Duration::from_secs(60),
-            auth: Auth::On,
-            ingest_url: None,
-            command: None,
-            frame_ancestors: FrameAncestors::default(),
-            rollup_delay: RollupDelay::default(),
-            max_units: None,
-            reach: Reach::Public,
-            alert_topic: None,
-        }
-    }
-}
-
-impl From<&Config> for Settings {
-    fn from(config: &Config) -> Self {
-        Self {
-            registry_max_age: config.registry_max_age,
-            auth: config.auth,
-            ingest_url: config.ingest_url.clone(),
-            frame_ancestors: config.frame_ancestors.clone(),
-            rollup_delay: RollupDelay::gathering_for(config.rollup_window),
-            max_units: Some(config.max_units),
-            alert_topic: config.alert_topic.clone(),
-            ..Self::default()
-        }
-    }
-}
 
 /// The `query` function.
 #[derive(Debug)]
@@ -154,7 +96,7 @@ impl<S: Store, C: Clock> Query<S, C> {
 
 impl<S: Store> Handler<S> for SharedState {
     async fn answer(mut call: Call<'_, S>) -> Result<Response, Problem> {
-        answer(&mut call).await
+        dispatch(&mut call).await
     }
 }
 
@@ -177,9 +119,9 @@ fn answer_at_once<S>(call: &Call<'_, S>) -> Result<Response, Problem> {
 // row of the table begins as `Query DeviceSeries = series::series(Device): ...`: `Device` is the `QueryScope`.
 macro_rules! dispatch {
     ($({ $function:ident $operation:ident $(= $($handler:ident)::+ $(($scope:ident))?)?: $($rest:tt)* })*) => {
-        /// Answers a call. The future is on the heap: a handler may call this function itself, and a debug build would
-        /// keep the futures of all handlers on the stack at once.
-        pub(crate) fn answer<'a, S: Store>(call: &'a mut Call<'_, S>) -> Answer<'a> {
+        /// Answers a call. The future is on the heap: the tools of language models ask for a call themselves, and a debug
+        /// build would keep the futures of all handlers on the stack at once.
+        fn dispatch<'a, S: Store>(call: &'a mut Call<'_, S>) -> Answer<'a> {
             match call.endpoint.operation {
                 $($(Operation::$operation => {
                     Box::pin($($handler)::+($(QueryScope::$scope,)? call))

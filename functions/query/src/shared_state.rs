@@ -11,7 +11,7 @@ use runtime::clock::{Clock, SharedClock};
 use runtime::invoke::{InvokeFunction, NoFunction};
 use runtime::registry::CachedRegistry;
 
-use crate::Settings;
+use crate::settings::Settings;
 use crate::web::WebPage;
 
 /// A permitted request with parsed parameters, and all that its handler needs.

@@ -18,6 +18,7 @@ mod tokens;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use domain::given::{at_millis, at_minute};
@@ -25,6 +26,7 @@ use domain::{
     Bucket, DeviceId, DeviceObservation, FoldRules, Month, QuarterHour, Reading, Rollup, Scope,
     Timestamp, Zone,
 };
+use runtime::auth::Auth;
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::given::{self, invocation};

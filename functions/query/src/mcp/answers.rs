@@ -2,12 +2,13 @@
 
 use api::endpoints::{self, Function, METRIC_PREFIX};
 use api::{Params, Problem, ProblemKind, Request};
+use runtime::http::Handler as _;
 use serde_json::{Map, Value, json};
 
 use super::arguments::ToolRequest;
 use super::shorten::{cut_beside, cut_rows, fitting};
 use crate::ports::Store;
-use crate::shared_state::Call;
+use crate::shared_state::{Call, SharedState};
 
 /// The maximum number of rooms that are shown beside a list of devices.
 const MAX_ROOMS: usize = 100;
@@ -189,7 +190,7 @@ impl<S: Store> ToolApi<'_, '_, S> {
         let (endpoint, id) = endpoints::find(&request, Function::Query)?;
         call.grant.check(endpoint.access)?;
         let params = Params::of(&request, endpoint)?;
-        let mut own_call = Call {
+        let own_call = Call {
             endpoint,
             id,
             params,
@@ -200,7 +201,7 @@ impl<S: Store> ToolApi<'_, '_, S> {
             shared: call.shared,
         };
 
-        let response = crate::answer(&mut own_call).await?;
+        let response = SharedState::answer(own_call).await?;
         serde_json::from_slice(&response.body).map_err(|_| {
             Problem::new(ProblemKind::Internal, format!("{} answers no JSON.", endpoint.path))
         })
