@@ -193,7 +193,7 @@ impl Loader {
             let known = all.get(at);
             let expires = retention.map(|retention| expires(*at, retention));
             let reading = match known {
-                Some(known) if held.is_merged => known.reading.merged(&held.reading),
+                Some(known) if held.is_merged => known.reading.as_after_merging(&held.reading),
                 _ => held.reading.clone(),
             };
             let attributes = from_reading(&reading, retention);

@@ -7,7 +7,7 @@ use domain::{
     MAX_INTRODUCED_ROOMS, MAX_METRICS, MetricKind, MetricName, MetricPatch, Place, Room,
 };
 use futures_util::future::join_all;
-use table::{InsertOutcome, Registration, UpdateOutcome};
+use table::{Counting, InsertOutcome, Registration, UpdateOutcome};
 
 use super::Ports;
 use crate::given::{
@@ -364,11 +364,13 @@ pub(super) async fn devices_introduced_at_once_are_counted(store: &impl Ports) {
     let count = |sender, more| store.count_introduced(sender, more, 32, &invocation);
     let many = join_all((0..20).map(|_| count("mqtt:plug", 2))).await;
     let many = many.into_iter().map(|result| result.expect("asked"));
-    assert_eq!(many.filter(Option::is_none).count(), 16, "twice 16 is the limit");
-    assert_eq!(count("mqtt:plug", 1).await.expect("asked"), Some(32));
-    assert_eq!(count("0123456789ab", 31).await.expect("asked"), None, "each sender by itself");
-    assert_eq!(count("0123456789ab", 2).await.expect("asked"), Some(31));
-    assert_eq!(count("0123456789ab", 1).await.expect("asked"), None);
+    let counted = many.filter(|counting| *counting == Counting::Counted).count();
+    assert_eq!(counted, 16, "twice 16 is the limit");
+    let count = async |sender, more| count(sender, more).await.expect("asked");
+    assert_eq!(count("mqtt:plug", 1).await, Counting::BeyondLimit { stored: 32 });
+    assert_eq!(count("0123456789ab", 31).await, Counting::Counted, "each sender by itself");
+    assert_eq!(count("0123456789ab", 2).await, Counting::BeyondLimit { stored: 31 });
+    assert_eq!(count("0123456789ab", 1).await, Counting::Counted);
 }
 
 pub(super) async fn a_device_learns_what_no_person_has_said(store: &impl Ports) {

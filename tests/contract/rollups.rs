@@ -7,8 +7,8 @@ use domain::{
 };
 use futures_util::future::join_all;
 use table::{
-    Backlog, DeviceGroups, Expected, InsertOutcome, LateChanges, LateMark, QueueDepth, ReadingKey,
-    Refold, RollupKey, RollupState, StoredRollup,
+    Backlog, DeviceGroups, Expected, InsertOutcome, LateChanges, LateMark, MarksOutcome,
+    QueueDepth, ReadingKey, Refold, RollupKey, RollupState, StoredRollup,
 };
 
 use super::Ports;
@@ -173,8 +173,8 @@ pub(super) async fn of_marks_at_once_none_is_lost(store: &impl Ports) {
             let marks = known.marks_with(mark(n), at(n));
             let stored = answer!(store.put_late_marks(&marks, known.version));
             match stored {
-                None => break,
-                Some(now) => known = now,
+                MarksOutcome::Stored => break,
+                MarksOutcome::Outdated(now) => known = now,
             }
         }
     });
@@ -182,7 +182,7 @@ pub(super) async fn of_marks_at_once_none_is_lost(store: &impl Ports) {
     let found = answer!(store.late_changes());
     assert_eq!((found.version, found.backlog), (8, Some(backlog)));
     assert_eq!(found.marks, (0..8).map(mark).collect::<Vec<_>>());
-    assert_eq!(answer!(store.put_late_marks(&[], 7)), Some(found));
+    assert_eq!(answer!(store.put_late_marks(&[], 7)), MarksOutcome::Outdated(found));
 }
 
 pub(super) async fn the_first_state_stays(store: &impl Ports) {

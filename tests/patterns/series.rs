@@ -4,8 +4,8 @@ use domain::{Bucket, FoldRules, QuarterHour, Reading, Rollup, TimeRange, Timesta
 use dynamodb::DynamoStore;
 use table::item::Kind as _;
 use table::{
-    DeviceGroups, EditTariffs as _, Expected, LateMark, MarkLateChanges as _, ReadLateChanges as _,
-    RegisterDevices as _, StoredTariff,
+    DeviceGroups, EditTariffs as _, Expected, LateMark, MarkLateChanges as _, MarksOutcome,
+    ReadLateChanges as _, RegisterDevices as _, StoredTariff,
 };
 
 use super::{Row, row};
@@ -236,8 +236,8 @@ async fn late(store: &DynamoStore) -> Vec<Row> {
         until: at(0),
     };
     let marked = super::cost(async |invocation| {
-        let others = store.put_late_marks(&[mark; 12], 0, invocation).await.expect("written");
-        assert_eq!(others, None);
+        let outcome = store.put_late_marks(&[mark; 12], 0, invocation).await.expect("written");
+        assert_eq!(outcome, MarksOutcome::Stored);
     });
     let marked = marked.await;
     let read = super::cost(async |invocation| {

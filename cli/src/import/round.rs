@@ -98,7 +98,7 @@ impl Round {
 
         let HistoryReading { line, reading } = read;
         let earlier = &mut self.readings[index];
-        match earlier.reading.absorb(reading) {
+        match earlier.reading.merge_later_within_limit(reading) {
             Ok(()) => self.folded += u64::from(earlier.line != line),
             Err(why) => {
                 let reason = format!("with other lines of its time: {why}");

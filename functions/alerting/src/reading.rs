@@ -6,17 +6,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use domain::{RuleId, Timestamp};
+use domain::RuleId;
 use runtime::clock::Clock;
-use table::{
-    AlertKey, Invocation, Listing, Session, StoreError, StoredAlertState, StoredChannel,
-    WaitingMessage,
-};
+use table::{AlertKey, Invocation, Listing, StoreError, StoredAlertState, WaitingMessage};
 
 use crate::Alerting;
 use crate::ports::Store;
-use crate::round::SendingRound;
-use crate::sent::ChannelResult;
+use crate::round::ChannelRound;
 use crate::storm::{Storms, may_storm, read_recent};
 use crate::task::ReadTasks;
 use crate::waiting::{Waiting, hold_back, is_test, lasting_key};
@@ -48,16 +44,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// The messages that wait for a channel. Reading begins where the round before ran out of time. While a process
     /// sends a message, later messages of its state wait. If the process dies, or cannot note the result, the message
     /// is sent once more.
-    pub(crate) async fn waiting(
-        &self,
-        session: Session<'_, S>,
-        channel: &StoredChannel,
-        now: Timestamp,
-        sent: &mut ChannelResult,
-    ) -> Waiting {
-        let reading = part_for_reading(session.invocation);
-        let session = session.within(&reading).at(now);
-        let read = self.waiting_positions.read_on(session, &channel.id).await;
+    pub(crate) async fn waiting(&self, on_channel: &mut ChannelRound<'_, S>) -> Waiting {
+        let (beginning, now) = (on_channel.round.beginning, self.clock.now());
+        let reading = part_for_reading(beginning.invocation);
+        let session = beginning.within(&reading).at(now);
+        let read = self.waiting_positions.read_on(session, &on_channel.channel.id).await;
         let ReadTasks { tasks: mut waiting, unreadable, has_begun_later, is_cut, failure } = read;
         let is_delivered =
             |message: &mut WaitingMessage| self.undeleted.get(&lasting_key(message), now).is_some();
@@ -67,10 +58,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         // Damaged messages do not count: they cannot be sent.
         let is_whole = !is_part && failure.is_none();
         let count = is_whole.then_some(waiting.len());
-        sent.is_cut |= is_part;
-        sent.unreadable.extend(unreadable);
-        sent.is_unread = failure.is_some();
-        sent.error = failure;
+        on_channel.result.is_cut |= is_part;
+        on_channel.result.unreadable.extend(unreadable);
+        on_channel.result.is_unread = failure.is_some();
+        on_channel.result.error = failure;
 
         hold_back(&mut waiting, |message| message.is_leased(now));
         // A postponed message delays no later message: when its time comes, it is sent only if it is still true.
@@ -81,20 +72,22 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Finds storms: due messages about many devices of a rule. Reads nothing if no message may be of one.
     pub(crate) async fn storms(
         &self,
-        channel: &StoredChannel,
         due: &[WaitingMessage],
-        sent: &mut ChannelResult,
-        round: &SendingRound<'_, S>,
+        on_channel: &mut ChannelRound<'_, S>,
     ) -> Storms {
         if !due.iter().any(may_storm) {
             return Storms::default();
         }
         let now = self.clock.now();
-        let reading = part_for_reading(round.beginning.invocation);
-        let session = round.beginning.within(&reading).at(now);
-        let recent = round.recent.get_or_init(|| read_recent(session, sent)).await;
+        let reading = part_for_reading(on_channel.round.beginning.invocation);
+        let session = on_channel.round.beginning.within(&reading).at(now);
+        let recent = on_channel
+            .round
+            .recent
+            .get_or_init(|| read_recent(session, &mut on_channel.result))
+            .await;
         let begun = |rule: &RuleId| {
-            self.begun_storms.get(&(channel.id.clone(), rule.clone()), now).flatten()
+            self.begun_storms.get(&(on_channel.channel.id.clone(), rule.clone()), now).flatten()
         };
         Storms::of(due, recent, begun)
     }
@@ -103,20 +96,19 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     pub(crate) async fn states(
         &self,
         keys: &[AlertKey],
-        sent: &mut ChannelResult,
-        round: &SendingRound<'_, S>,
+        on_channel: &mut ChannelRound<'_, S>,
     ) -> ReadStates {
-        let time = round.beginning.invocation.remaining().saturating_sub(SENDING);
-        let reading = round.beginning.invocation.shortened_to(time);
+        let time = on_channel.round.beginning.invocation.remaining().saturating_sub(SENDING);
+        let reading = on_channel.round.beginning.invocation.shortened_to(time);
         let mut found = Listing::default();
         for (nth, some) in keys.chunks(STATES).enumerate() {
-            match round.beginning.within(&reading).alert_states(some).await {
+            match on_channel.round.beginning.within(&reading).alert_states(some).await {
                 Ok(states) => {
                     found.found.extend(states.found);
                     found.unreadable.extend(states.unreadable);
                 }
                 Err(error) => {
-                    sent.error = Some(error);
+                    on_channel.result.error = Some(error);
                     let unread = keys[nth * STATES..].iter().cloned().collect();
                     return ReadAbout { found, unread };
                 }
@@ -131,25 +123,25 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     pub(crate) async fn ended_rules(
         &self,
         messages: &[WaitingMessage],
-        sent: &mut ChannelResult,
-        round: &SendingRound<'_, S>,
+        on_channel: &mut ChannelRound<'_, S>,
     ) -> EndedRules {
         let named = messages.iter().filter(|message| !is_test(message));
         let named = named.map(|message| &message.logged.alert.rule);
-        let is_on = |id: &RuleId| round.rules.get(id).is_some_and(|rule| rule.definition.is_on);
+        let is_on =
+            |id: &RuleId| on_channel.round.rules.get(id).is_some_and(|rule| rule.definition.is_on);
         let doubtful: BTreeSet<_> = named.filter(|id| !is_on(id)).collect();
 
-        let reading = part_for_reading(round.beginning.invocation);
+        let reading = part_for_reading(on_channel.round.beginning.invocation);
         let mut about = ReadAbout { found: BTreeSet::new(), unread: BTreeSet::new() };
         for id in doubtful {
-            match round.beginning.within(&reading).alert_rule(id).await {
+            match on_channel.round.beginning.within(&reading).alert_rule(id).await {
                 Ok(Some(rule)) if rule.definition.is_on => {}
                 Ok(_) => drop(about.found.insert(id.clone())),
                 // A rule that cannot be read was not deleted.
                 Err(StoreError::Unreadable(_)) => {}
                 Err(error) => {
                     about.unread.insert(id.clone());
-                    sent.error = Some(error);
+                    on_channel.result.error = Some(error);
                 }
             }
         }

@@ -37,8 +37,8 @@ const MAX_RULES_AGE: TimeDelta = TimeDelta::minutes(15);
 /// What a minute has done.
 struct MinuteDone {
     sent: AllSent,
-    /// Whether no part of its judgements failed as a whole.
-    is_judged: bool,
+    /// Whether a part of its judgements failed as a whole, so that no heartbeat is sent.
+    has_judging_failed: bool,
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
@@ -71,13 +71,13 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             if is_minute { self.note_running(session.within(&noting), log).await } else { Ok(()) };
 
         let (rules, read_error) = self.read_rules(session, is_minute).await;
-        let (mut send_error, mut is_judged) = (None, true);
+        let (mut send_error, mut has_judging_failed) = (None, false);
         if let Some(rules) = rules {
             log.warn_all("alerting.lacking", rules.lacking.iter().map(|error| chain(error)));
             // Only rules that were just read are judged: the table refuses a judgement by an older version.
             let sent = if is_minute && read_error.is_none() {
                 let done = self.minute(session, &rules, noted.is_ok(), log).await;
-                is_judged = done.is_judged;
+                has_judging_failed = done.has_judging_failed;
                 done.sent
             } else {
                 self.send(session, &rules, session.invocation.remaining()).await
@@ -95,7 +95,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
 
         // Without judgements no heartbeat is sent: nobody should believe that alerts are judged.
-        if is_minute && is_judged {
+        if is_minute && !has_judging_failed {
             self.beat(session, log).await;
         }
         Ok(())
@@ -129,7 +129,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> MinuteDone {
         let mut sent = self.send(session, rules, session.invocation.remaining() / 2).await;
 
-        let (mut messages, mut is_judged) = (0, true);
+        let (mut messages, mut has_judging_failed) = (0, false);
         // If a laptop slept during sending, the next minute notes the pause before it judges.
         let has_slept = self.clock.now().since(session.now) > LEAST_PAUSE;
         if !rules.rules.is_empty() && !has_slept {
@@ -139,14 +139,14 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             let minute =
                 Box::pin(self.judge_minute(session.within(&judging), rules, is_noted)).await;
             messages = minute.report.messages;
-            is_judged = !minute.has_failed();
+            has_judging_failed = minute.has_failed();
             minute.note(log);
         }
 
         if messages > 0 || sent.is_unfinished() {
             sent.append(self.send(session, rules, session.invocation.remaining()).await);
         }
-        MinuteDone { sent, is_judged }
+        MinuteDone { sent, has_judging_failed }
     }
 
     /// Sends waiting messages, and notes the results within `time`. A channel that fails delays no other channel.

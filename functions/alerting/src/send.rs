@@ -24,7 +24,7 @@ use crate::names::RegisteredNames;
 use crate::ports::Store;
 use crate::post::Envelope;
 use crate::reading::{EndedRules, ReadStates};
-use crate::round::SendingRound;
+use crate::round::{ChannelRound, SendingRound};
 use crate::sent::ChannelResult;
 use crate::storm::Storms;
 use crate::waiting::{
@@ -67,19 +67,19 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> Vec<(String, ChannelResult)> {
         join_all(channels.iter().map(async |channel| {
             let failing_since = channel.failing.map(|failing| failing.since);
-            let mut sent = ChannelResult { failing_since, ..ChannelResult::default() };
-            let now = self.clock.now();
-            let mut waiting = self.waiting(round.beginning, channel, now, &mut sent).await;
+            let result = ChannelResult { failing_since, ..ChannelResult::default() };
+            let mut on_channel = ChannelRound { channel, round, result };
+            let mut waiting = self.waiting(&mut on_channel).await;
 
             // Messages are deleted while others are sent, because a throttled deletion may use up all the time.
             let delivered = std::mem::take(&mut waiting.delivered);
             let deleting = self.delete_delivered(round.noting, &delivered);
-            let serving = Box::pin(self.serve(channel, waiting, &mut sent, round));
+            let serving = Box::pin(self.serve(waiting, &mut on_channel));
             let (deleted, served) = join(deleting, serving).await;
             if let Err(error) = deleted.and(served) {
-                sent.error = Some(error);
+                on_channel.result.error = Some(error);
             }
-            (channel.id.to_string(), sent)
+            (channel.id.to_string(), on_channel.result)
         }))
         .await
     }
@@ -87,25 +87,24 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Chooses among the messages that wait for a channel, leases and delivers them, and notes the result.
     async fn serve(
         &self,
-        channel: &StoredChannel,
         waiting: Waiting,
-        sent: &mut ChannelResult,
-        round: &SendingRound<'_, S>,
+        on_channel: &mut ChannelRound<'_, S>,
     ) -> StoreResult<()> {
+        let ChannelRound { channel, round, .. } = *on_channel;
         let Waiting { free, count, .. } = waiting;
-        let (mut chosen, storms) = self.choose_for_channel(channel, free, sent, round).await;
-        self.drop_messages(&mut chosen, sent, round).await;
+        let (mut chosen, storms) = self.choose_for_channel(free, on_channel).await;
+        self.drop_messages(&mut chosen, on_channel).await;
 
         if chosen.send.is_empty() {
             // If every waiting message was dropped, nothing can fail or succeed any more.
-            if count == Some(sent.dropped) {
-                self.end_failing(round.beginning, channel, sent).await?;
+            if count == Some(on_channel.result.dropped) {
+                self.end_failing(round.beginning, on_channel).await?;
             }
             return Ok(());
         }
 
         if round.beginning.invocation.remaining() < ENOUGH {
-            sent.is_cut = true;
+            on_channel.result.is_cut = true;
             return Ok(());
         }
 
@@ -116,14 +115,14 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         // Half of the time is for leases, the other half for reading names.
         let leasing = preparing.shortened_to(preparing.remaining() / 2);
         let leased = self.lease(session.within(&leasing), &chosen.send).await?;
-        sent.is_cut |= leased.is_cut;
+        on_channel.result.is_cut |= leased.is_cut;
         if leased.messages.is_empty() {
             return Ok(());
         }
 
         match self.deliver(session, secret, &leased, &storms, round).await {
             Ok(()) => {
-                sent.messages = leased.messages.len();
+                on_channel.result.messages = leased.messages.len();
                 // A repeat has only the messages of an earlier attempt, so it does not show whether a part of a storm
                 // is left.
                 if leased.repeated.is_empty() {
@@ -131,11 +130,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                     let done: Vec<_> = done.collect();
                     storms.note_begun(&self.begun_storms, &channel.id, &done, self.clock.now());
                 }
-                self.note_delivered(round.noting, channel, &leased.messages, sent).await?;
+                self.note_delivered(&leased.messages, on_channel).await?;
             }
             Err(failure) => {
                 let noted = self.note_failed(round.noting, channel, &leased, &failure).await;
-                sent.failure = Some(failure.reason);
+                on_channel.result.failure = Some(failure.reason);
                 noted?;
             }
         }
@@ -146,28 +145,26 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// cannot be read. Messages of other states are still chosen.
     async fn choose_for_channel(
         &self,
-        channel: &StoredChannel,
         mut waiting: Vec<WaitingMessage>,
-        sent: &mut ChannelResult,
-        round: &SendingRound<'_, S>,
+        on_channel: &mut ChannelRound<'_, S>,
     ) -> (Chosen, Storms) {
         let now = self.clock.now();
         // Looked up for all messages, not only for due ones: a message that was given up never becomes due, and would
         // stay for ever.
-        let ended = self.ended_rules(&waiting, sent, round).await;
-        let mut of_ended = take_ended(&mut waiting, channel, &ended.found, now);
+        let ended = self.ended_rules(&waiting, on_channel).await;
+        let mut of_ended = take_ended(&mut waiting, on_channel.channel, &ended.found, now);
         of_ended.truncate(MAX_MESSAGES);
-        let mut due = waiting::due(waiting, channel, round.rules, now);
+        let mut due = waiting::due(waiting, on_channel.channel, on_channel.round.rules, now);
 
-        sent.is_cut |= put_off_stubborn(&mut due, now);
+        on_channel.result.is_cut |= put_off_stubborn(&mut due, now);
         let repeated = take_repeated(&mut due);
-        let again = self.choose_repeated(&repeated, &due, &ended, sent, round).await;
+        let again = self.choose_repeated(&repeated, &due, &ended, on_channel).await;
         let (mut chosen, storms) = if again.send.is_empty() {
             hold_back_following(&mut due, &repeated);
-            self.choose_new(channel, due, &ended, sent, round).await
+            self.choose_new(due, &ended, on_channel).await
         } else {
-            sent.is_cut |= !due.is_empty();
-            sent.due_since = due_since(&repeated);
+            on_channel.result.is_cut |= !due.is_empty();
+            on_channel.result.due_since = due_since(&repeated);
             (Chosen { send: again.send, ..Chosen::default() }, Storms::sent_again(&repeated))
         };
 
@@ -183,26 +180,25 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Chooses among messages that were never tried, or that did not arrive.
     async fn choose_new(
         &self,
-        channel: &StoredChannel,
         mut due: Vec<WaitingMessage>,
         ended: &EndedRules,
-        sent: &mut ChannelResult,
-        round: &SendingRound<'_, S>,
+        on_channel: &mut ChannelRound<'_, S>,
     ) -> (Chosen, Storms) {
-        let storms = self.storms(channel, &due, sent, round).await;
+        let storms = self.storms(&due, on_channel).await;
         hold_back(&mut due, |message| storms.holds(message));
-        sent.due_since = due_since(&due);
+        on_channel.result.due_since = due_since(&due);
         let most = most_at_once(&due);
-        sent.is_cut |= due.len() > most;
+        on_channel.result.is_cut |= due.len() > most;
         due.truncate(most);
         if due.is_empty() {
             return (Chosen::default(), storms);
         }
 
         let now = self.clock.now();
-        let states = self.states(&states_needed(&due, &storms.counted, now), sent, round).await;
+        let states =
+            self.states(&states_needed(&due, &storms.device_counts, now), on_channel).await;
         due.retain(|message| is_known(message, &states, ended));
-        (waiting::newest_or_all(due, &storms.counted, &states.found, now), storms)
+        (waiting::newest_or_all(due, &storms.device_counts, &states.found, now), storms)
     }
 
     /// Chooses among messages that may have arrived. They stay together, because fewer messages would give the request
@@ -212,13 +208,12 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         repeated: &[WaitingMessage],
         later: &[WaitingMessage],
         ended: &EndedRules,
-        sent: &mut ChannelResult,
-        round: &SendingRound<'_, S>,
+        on_channel: &mut ChannelRound<'_, S>,
     ) -> Chosen {
         let needed = states_needed(repeated, &BTreeMap::new(), self.clock.now());
-        let states = self.states(&needed, sent, round).await;
+        let states = self.states(&needed, on_channel).await;
         if !repeated.iter().all(|message| is_known(message, &states, ended)) {
-            sent.is_cut = true;
+            on_channel.result.is_cut = true;
             return Chosen::default();
         }
         waiting::without_overtaken(repeated.to_vec(), later, &states.found)
@@ -226,28 +221,23 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
     /// Deletes obsolete messages. If one cannot be deleted, later messages of its state are left to the next round.
     /// Otherwise the receiver could get the obsolete message last.
-    async fn drop_messages(
-        &self,
-        chosen: &mut Chosen,
-        sent: &mut ChannelResult,
-        round: &SendingRound<'_, S>,
-    ) {
+    async fn drop_messages(&self, chosen: &mut Chosen, on_channel: &mut ChannelRound<'_, S>) {
         // Half of the time is for deleting, the other half for sending.
-        let beginning = round.beginning.invocation;
-        let dropping = beginning.shortened_to(beginning.remaining() / 2);
-        let session = round.beginning.within(&dropping);
+        let beginning = on_channel.round.beginning;
+        let dropping = beginning.invocation.shortened_to(beginning.invocation.remaining() / 2);
+        let session = beginning.within(&dropping);
         let finished = chosen.drop.iter().map(|message| session.finish_waiting(message));
         let finished: Vec<_> = finished.collect();
         let results: Vec<_> = stream::iter(finished).buffered(CONCURRENCY).collect().await;
 
         let mut staying = BTreeSet::new();
-        for (message, result) in chosen.drop.iter().zip(results) {
-            match result {
-                Ok(true) => sent.dropped += 1,
+        for (message, is_finished) in chosen.drop.iter().zip(results) {
+            match is_finished {
+                Ok(true) => on_channel.result.dropped += 1,
                 Ok(false) => drop(staying.insert(&message.logged.alert)),
                 Err(error) => {
                     staying.insert(&message.logged.alert);
-                    sent.error = Some(error);
+                    on_channel.result.error = Some(error);
                 }
             }
         }
@@ -363,7 +353,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let registered = RegisteredNames::of(session, messages).await;
 
         let (page_url, zone) = (self.settings.page_url.as_str(), round.rules.zone());
-        let envelope = Envelope { page_url, zone, storms: &storms.counted };
+        let envelope = Envelope { page_url, zone, storms: &storms.device_counts };
         let (is_repeated, now) = (!repeated.is_empty(), self.clock.now());
         envelope.outgoing(messages, &registered, secret, is_repeated, now)
     }
@@ -371,13 +361,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Deletes messages that were delivered, and notes that their channel no longer fails.
     async fn note_delivered(
         &self,
-        session: Session<'_, S>,
-        channel: &StoredChannel,
         leased: &[WaitingMessage],
-        sent: &mut ChannelResult,
+        on_channel: &mut ChannelRound<'_, S>,
     ) -> StoreResult<()> {
-        let deleting = self.delete_delivered(session, leased);
-        let ending = self.end_failing(session, channel, sent);
+        let deleting = self.delete_delivered(on_channel.round.noting, leased);
+        let ending = self.end_failing(on_channel.round.noting, on_channel);
         let (deleted, ended) = join(deleting, ending).await;
         deleted.and(ended)
     }
@@ -404,13 +392,12 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     async fn end_failing(
         &self,
         session: Session<'_, S>,
-        channel: &StoredChannel,
-        sent: &mut ChannelResult,
+        on_channel: &mut ChannelRound<'_, S>,
     ) -> StoreResult<()> {
-        sent.failing_since = None;
-        if channel.failing.is_some() {
+        on_channel.result.failing_since = None;
+        if on_channel.channel.failing.is_some() {
             let part = session.invocation.with_quarter_patience();
-            session.within(&part).note_channel(channel, None).await?;
+            session.within(&part).note_channel(on_channel.channel, None).await?;
         }
         Ok(())
     }

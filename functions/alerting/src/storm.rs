@@ -31,7 +31,7 @@ const MAX_RECENT: usize = 2 * MAX_READ;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Storms {
     /// The rules whose messages are sent with a device count now, each with this count.
-    pub(crate) counted: BTreeMap<RuleId, usize>,
+    pub(crate) device_counts: BTreeMap<RuleId, usize>,
     /// The rules whose device count was sent in the last ten minutes. Their further messages wait.
     pub(crate) held: BTreeSet<RuleId>,
     /// For each rule, the number of due messages.
@@ -67,7 +67,7 @@ impl Storms {
         done: &[&WaitingMessage],
         now: Timestamp,
     ) {
-        for (rule, devices) in &self.counted {
+        for (rule, devices) in &self.device_counts {
             let count = done.iter().filter(|message| message.logged.alert.rule == *rule).count();
             let is_part = self.due.get(rule).is_some_and(|due| count < *due);
             begun.keep((channel.clone(), rule.clone()), is_part.then_some(*devices), now);
@@ -99,11 +99,11 @@ impl Storms {
             // If not all recent messages were read, only devices with due messages count.
             let known = if recent.is_whole { all } else { waiting.len() };
             if let Some(devices) = begun(rule) {
-                storms.counted.insert(rule.clone(), known.max(devices));
+                storms.device_counts.insert(rule.clone(), known.max(devices));
             } else if sent.len() > MAX_SINGLE {
                 storms.held.insert(rule.clone());
             } else if all > MAX_SINGLE {
-                storms.counted.insert(rule.clone(), known);
+                storms.device_counts.insert(rule.clone(), known);
             }
         }
         storms
@@ -112,16 +112,20 @@ impl Storms {
     /// The storms of messages that are sent again, each with the device count of the first attempt. This count already
     /// has the devices of these messages, so a storm does not hold them back.
     pub(crate) fn sent_again(repeated: &[WaitingMessage]) -> Self {
-        let counted = repeated.iter().filter_map(|message| {
+        let device_counts = repeated.iter().filter_map(|message| {
             let rule = message.logged.alert.rule.clone();
             Some((rule, message.storm?))
         });
-        Self { counted: counted.collect(), due: count_by_rule(repeated), ..Self::default() }
+        Self {
+            device_counts: device_counts.collect(),
+            due: count_by_rule(repeated),
+            ..Self::default()
+        }
     }
 
     /// The device count of a storm's message; `None` for other messages.
     pub(crate) fn number(&self, message: &WaitingMessage) -> Option<usize> {
-        self.counted.get(&message.logged.alert.rule).copied().filter(|_| !is_test(message))
+        self.device_counts.get(&message.logged.alert.rule).copied().filter(|_| !is_test(message))
     }
 
     /// Whether a storm holds a message back.
@@ -142,7 +146,7 @@ fn count_by_rule(messages: &[WaitingMessage]) -> BTreeMap<RuleId, usize> {
 /// storm would hold back.
 pub(crate) async fn read_recent(
     session: Session<'_, impl ReadToldMessages>,
-    sent: &mut ChannelResult,
+    result: &mut ChannelResult,
 ) -> RecentMessages {
     let (mut recent, mut after) = (RecentMessages::default(), None);
     // Messages with a time up to ten minutes ahead count as recent, because clocks differ. A message that is hours
@@ -158,7 +162,7 @@ pub(crate) async fn read_recent(
         let page = match session.told_messages(&query).await {
             Ok(page) => page,
             Err(error) => {
-                sent.error = Some(error);
+                result.error = Some(error);
                 return recent;
             }
         };

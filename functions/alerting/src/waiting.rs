@@ -191,12 +191,12 @@ pub(crate) fn due(
 /// The states that decide about messages that waited, or that belong to a storm.
 pub(crate) fn states_needed(
     due: &[WaitingMessage],
-    counted: &BTreeMap<RuleId, usize>,
+    device_counts: &BTreeMap<RuleId, usize>,
     now: Timestamp,
 ) -> Vec<AlertKey> {
     let needs_state = |message: &&WaitingMessage| {
         let is_late = has_waited(message, now) || message.lease.is_some();
-        (is_late || is_counted(message, counted)) && !is_test(message)
+        (is_late || is_of_storm(message, device_counts)) && !is_test(message)
     };
     let keys: BTreeSet<_> =
         due.iter().filter(needs_state).map(|message| message.logged.alert.clone()).collect();
@@ -208,7 +208,7 @@ pub(crate) fn states_needed(
 /// step is sent once and is never replaced.
 pub(crate) fn newest_or_all(
     due: Vec<WaitingMessage>,
-    counted: &BTreeMap<RuleId, usize>,
+    device_counts: &BTreeMap<RuleId, usize>,
     states: &Listing<StoredAlertState>,
     now: Timestamp,
 ) -> Chosen {
@@ -231,11 +231,11 @@ pub(crate) fn newest_or_all(
         }
 
         let state = states.get(&key).copied();
-        let is_any_counted = messages.iter().any(|message| is_counted(message, counted));
+        let is_any_of_storm = messages.iter().any(|message| is_of_storm(message, device_counts));
         // A later message does not repeat a budget's period or a counter's step.
         let is_told_once = matches!(state, Some(AlertState::Figures(_)));
         let has_waited = messages.iter().any(|message| has_waited(message, now));
-        if !is_told_once && (is_any_counted || has_waited) {
+        if !is_told_once && (is_any_of_storm || has_waited) {
             let is_newest_true = messages.last().is_some_and(|newest| is_true(newest, state));
             let overtaken = messages.len() - usize::from(is_newest_true);
             chosen.drop.extend(messages.drain(..overtaken));
@@ -263,8 +263,8 @@ pub(crate) fn is_test(message: &WaitingMessage) -> bool {
 }
 
 /// Whether the rule of a message has a storm.
-fn is_counted(message: &WaitingMessage, counted: &BTreeMap<RuleId, usize>) -> bool {
-    counted.contains_key(&message.logged.alert.rule)
+fn is_of_storm(message: &WaitingMessage, device_counts: &BTreeMap<RuleId, usize>) -> bool {
+    device_counts.contains_key(&message.logged.alert.rule)
 }
 
 /// Chooses among messages to send again. All are sent unchanged, except those that newer messages of the same subject

@@ -7,7 +7,7 @@ use domain::Timestamp;
 use runtime::http::Call;
 
 /// Answers requests that read no data. For all other requests, the client is referred to the query function.
-pub(crate) fn answer(call: &Call<'_, impl Sync>, now: Timestamp) -> Result<Response, Problem> {
+pub(crate) fn answer<S, H>(call: &Call<'_, S, H>, now: Timestamp) -> Result<Response, Problem> {
     let request = call.request;
     match call.endpoint.operation {
         Operation::InfluxPing => Ok(influxdb::ping(request)),
@@ -20,7 +20,7 @@ pub(crate) fn answer(call: &Call<'_, impl Sync>, now: Timestamp) -> Result<Respo
     }
 }
 
-fn query(call: &Call<'_, impl Sync>) -> Result<Response, Problem> {
+fn query<S, H>(call: &Call<'_, S, H>) -> Result<Response, Problem> {
     Ok(influxdb::open_query(call.request)?.unwrap_or_else(|| {
         let problem = elsewhere(call.request, Function::Ingest);
         call.endpoint.dialect().unwrap_or(Dialect::V1).respond(&problem)

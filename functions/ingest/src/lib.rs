@@ -142,15 +142,16 @@ impl<S: Store, C: Clock> Ingest<S, C> {
 }
 
 impl<S: Store, C: Clock> Handler<S> for Pipeline<C> {
-    async fn answer(&self, call: Call<'_, S>) -> Result<Response, Problem> {
+    async fn answer(call: Call<'_, S, Self>) -> Result<Response, Problem> {
+        let pipeline = call.shared;
         // Boxed: in a debug build, the stack is too small for both futures at once.
         match call.endpoint.operation {
-            Operation::WriteLines => Box::pin(self.write_lines(call)).await,
+            Operation::WriteLines => Box::pin(pipeline.write_lines(call)).await,
             _ if call.endpoint.function == Function::Ingest => {
-                Box::pin(self.post_readings(call)).await
+                Box::pin(pipeline.post_readings(call)).await
             }
             // Endpoints of the query function by which clients of InfluxDB test a server before they write.
-            _ => first_questions::answer(&call, self.clock.now()),
+            _ => first_questions::answer(&call, pipeline.clock.now()),
         }
     }
 }
@@ -158,7 +159,7 @@ impl<S: Store, C: Clock> Handler<S> for Pipeline<C> {
 impl<C: Clock> Pipeline<C> {
     /// Stores the readings of an HTTP request in any JSON format. If an entry names a device of another sender, the
     /// whole request is refused.
-    async fn post_readings(&self, call: Call<'_, impl Store>) -> Result<Response, Problem> {
+    async fn post_readings(&self, call: Call<'_, impl Store, Self>) -> Result<Response, Problem> {
         let Call { endpoint, request, params, grant, session, log, .. } = call;
         let counted_sender = CountedSender::of(&grant, &self.settings, ReplyDialect::Native);
         let submission =

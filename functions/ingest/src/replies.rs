@@ -4,7 +4,7 @@ pub(crate) mod fetched;
 pub(crate) mod influxdb;
 pub(crate) mod native;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use api::{FieldError, Problem};
 use domain::{DeviceId, Reading};
@@ -20,8 +20,8 @@ pub(crate) struct StoreReport {
     pub(crate) accepted: usize,
     /// The stored readings, also those of an earlier attempt. For a dry run, the readings that would be stored.
     pub(crate) stored: Vec<Reading>,
-    /// Indices in the request of readings that only an earlier attempt has stored.
-    pub(crate) accepted_before: Vec<usize>,
+    /// The number of entries that only an earlier attempt has stored. They were not tried again.
+    pub(crate) accepted_before: usize,
     /// The readings that are refused, in the order of the request.
     pub(crate) rejected: Vec<FieldError>,
     /// The number of readings that are refused because their device is being deleted.
@@ -53,8 +53,8 @@ impl StoreReport {
         self.not_stored.sort_unstable();
         self.rejected.sort_by_key(|refusal| refusal.index);
         log.count("readings.accepted", self.accepted);
-        if !self.accepted_before.is_empty() {
-            log.set("readings.accepted_before", self.accepted_before.len());
+        if self.accepted_before > 0 {
+            log.set("readings.accepted_before", self.accepted_before);
         }
 
         log.count("readings.rejected", self.rejected.len());
@@ -71,65 +71,29 @@ impl StoreReport {
         self
     }
 
-    /// Adds the outcomes of a write attempt. Returns the stored readings.
-    pub(crate) fn add(&mut self, readings: PlacedReadings, attempt: WriteAttempt) -> Vec<Reading> {
+    /// Adds readings that an earlier attempt of the request has stored. Returns them.
+    pub(crate) fn add_stored_before(&mut self, readings: PlacedReadings) -> Vec<Reading> {
+        self.accepted_before += readings.origins.iter().map(Vec::len).sum::<usize>();
+        readings.readings
+    }
+
+    /// Adds the outcome of a write. Returns the stored readings.
+    pub(crate) fn add(&mut self, readings: PlacedReadings, put: PutOutcome) -> Vec<Reading> {
         let PlacedReadings { readings, origins } = readings;
+        let not_stored: HashSet<usize> = put.not_stored.into_iter().collect();
         let mut stored = Vec::with_capacity(readings.len());
 
-        for ((reading, origins), outcome) in readings.into_iter().zip(origins).zip(attempt.outcomes)
-        {
-            match outcome {
-                ReadingOutcome::Stored => self.accepted += origins.len(),
-                ReadingOutcome::StoredBefore => self.accepted_before.extend(&origins),
-                ReadingOutcome::NotStored => {
-                    self.not_stored.extend(origins);
-                    continue;
-                }
+        for (index, (reading, origins)) in readings.into_iter().zip(origins).enumerate() {
+            if not_stored.contains(&index) {
+                self.not_stored.extend(origins);
+            } else {
+                self.accepted += origins.len();
+                stored.push(reading);
             }
-            stored.push(reading);
         }
 
         // The error of the write says more than that of a throttled look-up before it.
-        self.cause = attempt.cause.or(self.cause.take());
+        self.cause = put.cause.or(self.cause.take());
         stored
-    }
-}
-
-/// The outcomes of an attempt to write readings, in the order of the readings.
-#[derive(Debug)]
-pub(crate) struct WriteAttempt {
-    pub(crate) outcomes: Vec<ReadingOutcome>,
-    /// The cause, if any reading is not stored.
-    pub(crate) cause: Option<StoreError>,
-}
-
-/// What became of one reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReadingOutcome {
-    Stored,
-    /// The reading was stored by an earlier attempt of the same request, and not tried again.
-    StoredBefore,
-    /// The reading is perhaps not stored.
-    NotStored,
-}
-
-impl WriteAttempt {
-    /// The outcomes of `count` readings if no reading was tried. An earlier attempt has stored the readings that are
-    /// not in `not_stored`.
-    pub(crate) fn not_tried(count: usize, not_stored: Vec<usize>) -> Self {
-        Self::of(count, &[], PutOutcome { not_stored, cause: None })
-    }
-
-    /// The outcomes of `count` readings. Only the readings at `tried` were tried; an earlier attempt has stored the
-    /// others.
-    pub(crate) fn of(count: usize, tried: &[usize], put: PutOutcome) -> Self {
-        let mut outcomes = vec![ReadingOutcome::StoredBefore; count];
-        for index in tried {
-            outcomes[*index] = ReadingOutcome::Stored;
-        }
-        for index in put.not_stored {
-            outcomes[index] = ReadingOutcome::NotStored;
-        }
-        Self { outcomes, cause: put.cause }
     }
 }

@@ -12,6 +12,7 @@ use chrono::TimeDelta;
 use domain::{Reading, Timestamp};
 
 use crate::intake::submission::StoreOptions;
+use crate::readings::PlacedReadings;
 
 /// How long a throttled request is remembered, so that the sender may send it again.
 const REMEMBERED: TimeDelta = TimeDelta::minutes(2);
@@ -52,19 +53,19 @@ impl RetryMemory {
         self.throttled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The indices of the readings that no earlier attempt of the request has stored.
-    pub(crate) fn indices_to_write(
+    /// Takes out the readings that an earlier attempt of the request has stored.
+    pub(crate) fn take_stored(
         &self,
         request: RequestHash,
-        readings: &[Reading],
+        readings: &mut PlacedReadings,
         now: Timestamp,
-    ) -> Vec<usize> {
+    ) -> PlacedReadings {
         let mut throttled = self.throttled();
         throttled.retain(|_, stored| stored.until > now);
-        let stored = throttled.get(&request);
-        let is_stored =
-            |reading| stored.is_some_and(|stored| stored.keys.contains(&self.key(reading)));
-        (0..readings.len()).filter(|index| !is_stored(&readings[*index])).collect()
+        match throttled.get(&request) {
+            Some(stored) => readings.split_off(|reading| stored.keys.contains(&self.key(reading))),
+            None => PlacedReadings::default(),
+        }
     }
 
     /// Removes the keys that this request has tried to write from the memory of other requests: their values may now be
@@ -114,16 +115,29 @@ mod tests {
         table::given::reading("d", at_second(n), None, &[("t", value)])
     }
 
+    /// The indices of the readings that are written when the request is sent again.
+    fn written(
+        memory: &RetryMemory,
+        request: RequestHash,
+        readings: &[Reading],
+        now: i64,
+    ) -> Vec<usize> {
+        let origins = (0..readings.len()).map(|index| vec![index]).collect();
+        let mut placed = PlacedReadings { readings: readings.to_vec(), origins };
+        memory.take_stored(request, &mut placed, at_second(now));
+        placed.origins.concat()
+    }
+
     #[test]
     fn what_is_stored_is_left_out_when_the_same_request_comes_again_for_a_while() {
         let memory = RetryMemory::default();
         let all: Vec<_> = (0..4).map(|n| reading(n, "1")).collect();
         let request = memory.hash_of(&all, REPLACING);
-        assert_eq!(memory.indices_to_write(request, &all, at_second(0)), [0, 1, 2, 3]);
+        assert_eq!(written(&memory, request, &all, 0), [0, 1, 2, 3]);
         memory.keep(request, all[1..3].iter(), at_second(0));
-        assert_eq!(memory.indices_to_write(request, &all, at_second(1)), [0, 3]);
-        assert_eq!(memory.indices_to_write(request, &all, at_second(119)), [0, 3]);
-        assert_eq!(memory.indices_to_write(request, &all, at_second(120)), [0, 1, 2, 3]);
+        assert_eq!(written(&memory, request, &all, 1), [0, 3]);
+        assert_eq!(written(&memory, request, &all, 119), [0, 3]);
+        assert_eq!(written(&memory, request, &all, 120), [0, 1, 2, 3]);
     }
 
     #[test]
@@ -141,10 +155,7 @@ mod tests {
             (&corrected, REPLACING),
         ] {
             let request = memory.hash_of(readings, options);
-            assert_eq!(
-                memory.indices_to_write(request, readings, at_second(1)).len(),
-                readings.len()
-            );
+            assert_eq!(written(&memory, request, readings, 1).len(), readings.len());
         }
     }
 
@@ -156,13 +167,9 @@ mod tests {
         memory.keep(request, all.iter(), at_second(0));
         let other = [reading(2, "2")];
         memory.forget_in_other_requests(memory.hash_of(&other, REPLACING), other.iter());
-        assert_eq!(memory.indices_to_write(request, &all, at_second(1)), [2]);
+        assert_eq!(written(&memory, request, &all, 1), [2]);
         memory.forget_in_other_requests(request, all.iter());
-        assert_eq!(
-            memory.indices_to_write(request, &all, at_second(1)),
-            [2],
-            "its own are no others"
-        );
+        assert_eq!(written(&memory, request, &all, 1), [2], "its own are no others");
     }
 
     #[test]
@@ -172,11 +179,8 @@ mod tests {
         for n in [0, 100] {
             memory.keep(memory.hash_of(&some(n), REPLACING), some(n)[..1].iter(), at_second(n));
         }
-        let left = |n, now| {
-            memory
-                .indices_to_write(memory.hash_of(&some(n), REPLACING), &some(n), at_second(now))
-                .len()
-        };
+        let left =
+            |n, now| written(&memory, memory.hash_of(&some(n), REPLACING), &some(n), now).len();
         assert_eq!((left(0, 110), left(100, 110)), (1, 1));
         assert_eq!((left(0, 130), left(100, 130)), (2, 1));
     }
@@ -189,7 +193,7 @@ mod tests {
         let [first, second] = [&many, &more].map(|readings| memory.hash_of(readings, REPLACING));
         memory.keep(first, many.iter(), at_second(0));
         memory.keep(second, more.iter(), at_second(0));
-        assert!(memory.indices_to_write(second, &more, at_second(0)).is_empty());
-        assert_eq!(memory.indices_to_write(first, &many, at_second(0)).len(), 40_000);
+        assert!(written(&memory, second, &more, 0).is_empty());
+        assert_eq!(written(&memory, first, &many, 0).len(), 40_000);
     }
 }

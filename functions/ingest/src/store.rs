@@ -15,7 +15,7 @@ use crate::completion::{fill_in_rooms, keep_only_news};
 use crate::intake::submission::StoreOptions;
 use crate::pipeline::{Pipeline, Store};
 use crate::readings::PlacedReadings;
-use crate::replies::{StoreReport, WriteAttempt};
+use crate::replies::StoreReport;
 use crate::retry_memory::RequestHash;
 use crate::store_request::{StoreRequest, refusal};
 
@@ -24,15 +24,10 @@ const ARRIVAL_CONCURRENCY: usize = 16;
 /// The number of milliseconds that are tried for a reading without a timestamp: other readings may have the first ones.
 const ARRIVAL_SLOTS: i64 = 10;
 
-/// The result of preparing a request: what the registry has, and the late mark.
+/// The result of preparing a request: what the registry has, and the late mark. A late mark announces in the table that
+/// readings of past time are about to change.
 struct Prepared {
     found: FoundDevices,
-    marked: MarkedKeys,
-}
-
-/// The keys of a request's readings, and the end of the late mark that covers them. A late mark announces in
-/// the table that readings of past time are about to change.
-struct MarkedKeys {
     /// All keys of the request. The late mark is for keys of the past only.
     keys: Vec<(DeviceId, Timestamp)>,
     /// The end of the mark; `None` if no key is of the past.
@@ -64,7 +59,7 @@ impl<C: Clock> Pipeline<C> {
         };
         // If all readings were refused, or no device was looked up, no reading is left and the next steps do nothing.
         let stored = self.write(session, &mut request, request_hash).await;
-        self.renew_late_mark(session, &prepared.marked, log).await;
+        self.renew_late_mark(session, &prepared, log).await;
 
         // The registry function registers as well, so a failure here is logged and loses nothing.
         let registry = &self.registry;
@@ -116,7 +111,7 @@ impl<C: Clock> Pipeline<C> {
         // The late mark comes before the write: answers about the past then say that rollups lack readings.
         let keys = request.keys();
         let mark_end = self.mark_late(session, &keys).await?;
-        Ok(Prepared { found, marked: MarkedKeys { keys, mark_end } })
+        Ok(Prepared { found, keys, mark_end })
     }
 
     /// Removes the readings of devices whose look-up was throttled: their rooms are unknown.
@@ -127,17 +122,15 @@ impl<C: Clock> Pipeline<C> {
         request_hash: RequestHash,
     ) {
         let is_unknown = |reading: &Reading| found.was_not_looked_up(&reading.device);
-        // An earlier attempt of the same request may have stored some of the readings, and then registered their
-        // devices.
-        let timed = request.timed.split_off(is_unknown);
-        let now = self.clock.now();
-        let not_stored = self.retries.indices_to_write(request_hash, &timed.readings, now);
-        let attempt = WriteAttempt::not_tried(timed.readings.len(), not_stored);
-        // Returns the readings that an earlier attempt has stored. That attempt has registered their devices.
-        request.report.add(timed, attempt);
+        // An earlier attempt of the same request may have stored some of the readings. It has registered their devices,
+        // so these readings are only counted.
+        let mut timed = request.timed.split_off(is_unknown);
+        let before = self.retries.take_stored(request_hash, &mut timed, self.clock.now());
+        request.report.add_stored_before(before);
 
         let arrivals = request.arrivals.split_off(is_unknown);
-        request.report.not_stored.extend(arrivals.origins.into_iter().flatten());
+        let not_stored = timed.origins.into_iter().chain(arrivals.origins).flatten();
+        request.report.not_stored.extend(not_stored);
         if !request.report.not_stored.is_empty() {
             request.report.cause = Some(not_looked_up());
         }
@@ -150,65 +143,42 @@ impl<C: Clock> Pipeline<C> {
         request: &mut StoreRequest<'_>,
         request_hash: RequestHash,
     ) -> Vec<Reading> {
-        let timed = mem::take(&mut request.timed);
-        let now = self.clock.now();
-        let to_write = self.retries.indices_to_write(request_hash, &timed.readings, now);
-        let put = self.put(session, &timed.readings, &to_write, request.options).await;
-        self.note_attempt(request_hash, &timed.readings, &to_write, &put);
-        let attempt = WriteAttempt::of(timed.readings.len(), &to_write, put);
-        let mut stored = request.report.add(timed, attempt);
+        let mut timed = mem::take(&mut request.timed);
+        let before = self.retries.take_stored(request_hash, &mut timed, self.clock.now());
+        let mut stored = request.report.add_stored_before(before);
+
+        let put = self.put(session, &timed.readings, request.options).await;
+        self.note_attempt(request_hash, &timed.readings, &put);
+        stored.extend(request.report.add(timed, put));
 
         // Readings without a timestamp come last: a timestamp in the request may be the same as their time of arrival.
         self.add_arrivals(session, request, &mut stored).await;
         stored
     }
 
-    /// Puts or merges the readings at the indices `to_write`: an earlier attempt of the request has stored the others.
+    /// Puts or merges readings.
     async fn put(
         &self,
         session: Session<'_, impl Store>,
         readings: &[Reading],
-        to_write: &[usize],
         options: StoreOptions,
     ) -> PutOutcome {
-        // Usually all readings are written, and no reading is copied.
-        let copies: Vec<Reading>;
-        let tried = if to_write.len() == readings.len() {
-            readings
-        } else {
-            copies = to_write.iter().map(|index| readings[*index].clone()).collect();
-            &copies
-        };
-
         let retention = self.retention();
-        let mut outcome = if options.merge {
-            session.merge_readings(tried, retention).await
+        if options.merge {
+            session.merge_readings(readings, retention).await
         } else {
-            session.put_readings(tried, retention).await
-        };
-
-        // The outcome has indices in `tried`; the caller needs indices in `readings`.
-        for index in &mut outcome.not_stored {
-            *index = to_write[*index];
+            session.put_readings(readings, retention).await
         }
-        outcome
     }
 
     /// Updates the memory of retries after a write. No other request may skip a key whose value this write may have
     /// overwritten. If the table throttled this write, its retry skips what is stored.
-    fn note_attempt(
-        &self,
-        request_hash: RequestHash,
-        readings: &[Reading],
-        tried: &[usize],
-        put: &PutOutcome,
-    ) {
-        let tried = tried.iter().map(|index| &readings[*index]);
-        self.retries.forget_in_other_requests(request_hash, tried);
+    fn note_attempt(&self, request_hash: RequestHash, tried: &[Reading], put: &PutOutcome) {
+        self.retries.forget_in_other_requests(request_hash, tried.iter());
 
         if let Some(StoreError::Throttled(_)) = put.cause {
             let not_stored: HashSet<_> = put.not_stored.iter().collect();
-            let stored = readings.iter().enumerate().filter(|(n, _)| !not_stored.contains(n));
+            let stored = tried.iter().enumerate().filter(|(n, _)| !not_stored.contains(n));
             self.retries.keep(request_hash, stored.map(|(_, reading)| reading), self.clock.now());
         }
     }
@@ -228,11 +198,11 @@ impl<C: Clock> Pipeline<C> {
     async fn renew_late_mark(
         &self,
         session: Session<'_, impl Store>,
-        marked: &MarkedKeys,
+        prepared: &Prepared,
         log: &mut WideEvent,
     ) {
-        if marked.mark_end.is_some_and(|end| end <= self.clock.now())
-            && let Err(error) = self.mark_late(session, &marked.keys).await
+        if prepared.mark_end.is_some_and(|end| end <= self.clock.now())
+            && let Err(error) = self.mark_late(session, &prepared.keys).await
         {
             // The readings are stored. For some seconds, answers do not say that rollups are incomplete.
             log.warn("late.error", &error);

@@ -24,7 +24,7 @@ impl<C: Clock> Pipeline<C> {
     /// Stores the lines of a request, and names the refused lines.
     pub(crate) async fn write_lines(
         &self,
-        call: Call<'_, impl Store>,
+        call: Call<'_, impl Store, Self>,
     ) -> Result<Response, Problem> {
         let Call { endpoint, request, params, grant, session, log, .. } = call;
         let dialect = endpoint.dialect().unwrap_or(Dialect::V1);

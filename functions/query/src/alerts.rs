@@ -1,7 +1,6 @@
 //! Alerts: rules, channels, messages, acknowledgements. Sends nothing and reads no secret.
 
 pub(crate) mod acknowledge;
-mod body;
 pub(crate) mod channels;
 pub(crate) mod history;
 pub(crate) mod pause;
@@ -11,3 +10,8 @@ mod shown;
 mod states;
 mod until;
 mod warnings;
+
+/// The maximum size of a request body after decompression, in bytes.
+const MAX_BODY: usize = 64 << 10;
+/// The field of the log that names items that cannot be read.
+const UNREADABLE: &str = "alerts.unreadable";

@@ -2,17 +2,16 @@
 
 use api::{Problem, Response, body};
 use domain::{Annotated, Annotation, AnnotationId, DeviceId, HomeId, Label, RoomId, Timestamp};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use serde::Deserialize;
 use serde_json::json;
 use table::{AnnotationQuery, Page};
 
 use crate::answer::range_page::{self, RangeListPage};
 use crate::answer::rows::{ANNOTATION_COLUMNS, AnnotationRow};
-use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
+use crate::registry::lookup;
+use crate::shared_state::Call;
 
 /// The maximum size of a body: more than the longest text needs.
 const MAX_BODY: usize = 8 << 10;
@@ -29,10 +28,7 @@ struct AnnotationBody {
 }
 
 /// `GET /annotations`
-pub(crate) async fn list(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let query = query(call)?;
     let Page { items: annotations, has_more } = call.session.annotations(&query).await?;
     let rows: Vec<AnnotationRow<'_>> = annotations.iter().map(AnnotationRow::from).collect();
@@ -63,33 +59,23 @@ fn one_of(named: [(&str, Option<Annotated>); 3]) -> Result<Option<Annotated>, Pr
 }
 
 /// `PUT /annotations/{id}`
-pub(crate) async fn put(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let body: AnnotationBody = body::read(call.request, MAX_BODY)?;
-    let annotation = body.annotation(annotation_id(call)?)?;
+    let annotation = body.annotation(lookup::path_id(call)?)?;
     match &annotation.about {
-        Annotated::Device(id) => drop(handlers.device_of(id, call).await?),
-        Annotated::Room(id) => drop(handlers.room_of(id, call).await?),
-        Annotated::Home(id) => drop(handlers.rooms_of_home(id, call).await?),
+        Annotated::Device(id) => drop(lookup::device_of(id, call).await?),
+        Annotated::Room(id) => drop(lookup::room_of(id, call).await?),
+        Annotated::Home(id) => drop(lookup::rooms_of_home(id, call).await?),
     }
     call.session.put_annotation(&annotation).await?;
     Ok(Response::json(200, &AnnotationRow::from(&annotation)))
 }
 
 /// `DELETE /annotations/{id}`
-pub(crate) async fn delete(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let id = annotation_id(call)?;
+pub(crate) async fn delete(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let id = lookup::path_id(call)?;
     let deleted = usize::from(call.session.delete_annotation(&id).await?);
     Ok(Response::json(200, &json!({"deleted": deleted, "has_more": false, "left": 0})))
-}
-
-fn annotation_id(call: &Call<'_, impl Store>) -> Result<AnnotationId, Problem> {
-    call.id.parse().map_err(|why| Problem::field("annotation_id", format!("{why}")))
 }
 
 impl AnnotationBody {

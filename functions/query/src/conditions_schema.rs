@@ -5,14 +5,12 @@ use domain::{
     ConditionsSchema, Decimal, Encoding, MAX_SCHEMA_VERSION, MetricName, SchemaMetric, Timestamp,
     excerpt,
 };
-use runtime::clock::Clock;
-use runtime::http::Call;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use table::{Expected, Session, StoredSchema};
 
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// The maximum size of a body. A schema of eight metrics with 65 knots each is smaller.
 const MAX_BODY: usize = 64 << 10;
@@ -148,10 +146,7 @@ impl<'a> From<&'a StoredSchema> for Shown<'a> {
 }
 
 /// `GET /conditions/schema`
-pub(crate) async fn show(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn show(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     ensure_index(call.session)?;
     let stored = call.session.conditions_schema().await;
     match stored? {
@@ -165,15 +160,12 @@ pub(crate) async fn show(
 
 /// `PUT /conditions/schema`: saves the metrics of the conditions index. Equal metrics change nothing. Other metrics
 /// make a new version, which is used after `roomtide rollups rebuild` has run.
-pub(crate) async fn put(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let SchemaBody { metrics } = body::read(call.request, MAX_BODY)?;
     // The version is set below, when the stored schema is known.
     let new =
         ConditionsSchema::new(1, metrics.into_iter().map(|NewMetric(metric)| metric).collect())
-            .map_err(|why| Problem::field("metrics", why.to_string()))?;
+            .map_err(|why| Problem::field("metrics", why))?;
     ensure_index(call.session)?;
 
     let known = call.session.conditions_schema().await?;

@@ -2,26 +2,21 @@
 
 use api::{Dialect, Problem, Response};
 use domain::Zone;
-use runtime::clock::Clock;
-use runtime::http::Call;
 use serde_json::json;
 use series::UnfoldedChanges;
 
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// `GET /health`
-pub(crate) async fn health(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn health(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
 
     if !call.params.flag("details") {
         return Ok(influxdb::health());
     }
 
-    let horizon = handlers.known_state.read(call.session).await?;
+    let horizon = call.shared.known_state.read(call.session).await?;
     let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
     let rollups = horizon.state().map(|state| {
         let queue = state.queue.map(|depth| json!({"messages": depth.messages, "at": depth.at}));

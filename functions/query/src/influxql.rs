@@ -14,21 +14,15 @@ use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Problem, Response};
 use influxdb::{QueryRequest, is_open, parsed, refused, respond, run_without_table};
 use influxql::{Epoch, QueryError, RoomTexts, Statement, StatementResult};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use runtime::registry::RegistrySnapshot;
-use table::Session;
 
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::shared_state::{Call, SharedState};
 use failure::Failure;
 use select::QueryContext;
 
 /// `GET /query` and `POST /query`
-pub(crate) async fn query(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn query(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let request = QueryRequest::of(call.request)?;
     let form = request.form();
     let statements = match parsed(&request) {
@@ -45,7 +39,7 @@ pub(crate) async fn query(
             results.push(StatementResult::failed("not executed"));
             continue;
         }
-        let result = Box::pin(run(statement, &request, handlers, call)).await;
+        let result = Box::pin(run(statement, &request, call)).await;
         results.push(match result {
             Ok(outcome) => outcome,
             Err(Failure::Query(error)) => StatementResult::failed(error.to_string()),
@@ -65,7 +59,6 @@ pub(crate) async fn query(
 async fn run(
     statement: &Statement,
     request: &QueryRequest,
-    handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<StatementResult, Failure> {
     if let Statement::Unsupported(name) = statement {
@@ -78,23 +71,22 @@ async fn run(
         return Err(QueryError::new("database name required").into());
     }
 
-    let snapshot = snapshot_for(statement, handlers, call).await?;
+    let snapshot = snapshot_for(statement, call).await?;
     if snapshot.all_devices().is_none() {
         let message = "there are more than 10000 devices, too many for a query in InfluxQL; use /rooms/{id}/series";
         return Err(QueryError::new(message).into());
     }
 
     let epoch = request.form().epoch;
-    run_on(&snapshot, statement, epoch, handlers, call.session).await
+    run_on(&snapshot, statement, epoch, call).await
 }
 
 /// The registry for a statement. If no known device fits, the registry is read again: a fitting one may be new.
 async fn snapshot_for(
     statement: &Statement,
-    handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Arc<RegistrySnapshot>, Failure> {
-    let Handlers { registry, .. } = handlers;
+    let SharedState { registry, .. } = call.shared;
     let Statement::Select(select) = statement else {
         return Ok(registry.snapshot_for_list(call.session, call.log).await?);
     };
@@ -113,18 +105,17 @@ async fn run_on(
     snapshot: &RegistrySnapshot,
     statement: &Statement,
     epoch: Epoch,
-    handlers: &Handlers<impl Clock>,
-    session: Session<'_, impl Store>,
+    call: &mut Call<'_, impl Store>,
 ) -> Result<StatementResult, Failure> {
-    let now = session.now;
-    let horizon = &handlers.known_state.horizon(session).await?;
+    let session = call.session;
+    let horizon = &call.shared.known_state.horizon(session).await?;
     let rooms = &RoomTexts::of(snapshot.rooms.values());
-    let context =
-        QueryContext { snapshot, rooms, horizon, densities: &handlers.densities, epoch, now };
+    let densities = &call.shared.densities;
+    let context = QueryContext { session, snapshot, rooms, horizon, densities, epoch };
     match statement {
-        Statement::Select(select) => Box::pin(select::select(session, &context, select)).await,
+        Statement::Select(select) => Box::pin(select::select(&context, select)).await,
         Statement::Show(show) => {
-            Ok(influxql::show(show, snapshot.devices.values(), rooms, now)?.into())
+            Ok(influxql::show(show, snapshot.devices.values(), rooms, session.now)?.into())
         }
         _ => Ok(Vec::new().into()),
     }

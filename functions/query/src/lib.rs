@@ -9,7 +9,6 @@ mod annotations;
 mod answer;
 mod conditions_schema;
 mod failure;
-mod handlers;
 mod health;
 mod influxql;
 mod mcp;
@@ -20,6 +19,8 @@ mod saved;
 #[cfg(feature = "schema")]
 pub mod schemas;
 mod series;
+mod settings;
+mod shared_state;
 mod sources;
 mod tariffs;
 #[cfg(test)]
@@ -29,95 +30,33 @@ mod web;
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use api::endpoints::{Function, Operation};
-use api::{FrameAncestors, Problem, Response};
+use api::{Problem, Response};
 use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
-use outgoing::Reach;
-use rollups::{LateMarking, MARKED_AHEAD, RollupDelay};
-use runtime::auth::Auth;
 use runtime::clock::{Clock, Deadline};
-use runtime::config::{Config, MaxUnits};
-use runtime::http::{Call, Handler, HttpFunction};
-use runtime::invoke::{InvokeFunction, NoFunction};
-use runtime::registry::CachedRegistry;
+use runtime::http::{Handler, HttpFunction};
+use runtime::invoke::InvokeFunction;
 use runtime::telemetry::Telemetry;
 
 use crate::series::QueryScope;
-use ::series::{Densities, RollupStateCache};
-use handlers::{FetchingFunction, Handlers, Operations};
-use judging::Judging;
+use shared_state::{Call, FetchingFunction, SharedState};
 
 pub use ports::Store;
 pub use registry::patch::MAX_PATCHED_ATTRIBUTES;
+pub use settings::Settings;
 
 use crate::alerts::{acknowledge, channels, history, pause, preview, rules};
 use readings::{latest, ranges, remove};
 use registry::{deletion, edit, homes, lists, search, stays};
 use sources::{edit as sources_edit, trial as sources_trial};
 
-/// The settings of the `query` function.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// The age at which the cached registry is read again.
-    pub registry_max_age: Duration,
-    /// Who needs an access token.
-    pub auth: Auth,
-    /// The origin at which readings are stored, if it is not the page's own.
-    pub ingest_url: Option<String>,
-    /// The command as the owner of this server calls it, if it is not `roomtide`.
-    pub command: Option<String>,
-    /// The origins whose pages may show the web page in a frame.
-    pub frame_ancestors: FrameAncestors,
-    /// How soon rollups follow readings.
-    pub rollup_delay: RollupDelay,
-    /// The table's maximum throughput in units a second; `None` without a limit.
-    pub max_units: Option<MaxUnits>,
-    /// The addresses to which alert channels may connect.
-    pub reach: Reach,
-    /// The topic of Amazon SNS to which e-mails of alerts may be published.
-    pub alert_topic: Option<String>,
-}
-
-impl Default for Settings {
-    /// The defaults of a deployed function.
-    fn default() -> Self {
-        Self {
-            registry_max_age: Duration::from_secs(60),
-            auth: Auth::On,
-            ingest_url: None,
-            command: None,
-            frame_ancestors: FrameAncestors::default(),
-            rollup_delay: RollupDelay::default(),
-            max_units: None,
-            reach: Reach::Public,
-            alert_topic: None,
-        }
-    }
-}
-
-impl From<&Config> for Settings {
-    fn from(config: &Config) -> Self {
-        Self {
-            registry_max_age: config.registry_max_age,
-            auth: config.auth,
-            ingest_url: config.ingest_url.clone(),
-            frame_ancestors: config.frame_ancestors.clone(),
-            rollup_delay: RollupDelay::gathering_for(config.rollup_window),
-            max_units: Some(config.max_units),
-            alert_topic: config.alert_topic.clone(),
-            ..Self::default()
-        }
-    }
-}
-
 /// The `query` function.
 #[derive(Debug)]
 pub struct Query<S, C> {
     http: HttpFunction<C>,
     store: S,
-    handlers: Handlers<C>,
+    shared: SharedState,
     telemetry: Telemetry,
 }
 
@@ -127,36 +66,22 @@ impl<S: Store, C: Clock> Query<S, C> {
         let http =
             HttpFunction::new(Function::Query, settings.auth, clock.clone(), telemetry.clone())
                 .with_max_units(settings.max_units);
-        let (ingest_url, command) = (settings.ingest_url.as_deref(), settings.command.as_deref());
-
-        let handlers = Handlers {
-            registry: CachedRegistry::new(settings.registry_max_age, clock.clone()),
-            known_state: RollupStateCache::new(settings.rollup_delay),
-            late: LateMarking::new(MARKED_AHEAD),
-            densities: Densities::default(),
-            page: web::WebPage::new(ingest_url, command, &settings.frame_ancestors),
-            reach: settings.reach,
-            alert_topic: settings.alert_topic,
-            judging: Judging::default(),
-            fetching: FetchingFunction(Arc::new(NoFunction)),
-            clock,
-        };
-        Self { http, store, handlers, telemetry }
+        Self { http, store, shared: SharedState::new(clock, settings), telemetry }
     }
 
     /// Sets the function that tests sources.
     #[must_use]
     pub fn with_fetching(mut self, fetching: impl InvokeFunction + 'static) -> Self {
-        self.handlers.fetching = FetchingFunction(Arc::new(fetching));
+        self.shared.fetching = FetchingFunction(Arc::new(fetching));
         self
     }
 
     /// Reads the registry at cold start. If this fails, the first request tries again. If no device has anything to
     /// index, marks the search index as complete.
     pub async fn load(&self) {
-        let Self { store, handlers: Handlers { registry, clock, .. }, .. } = self;
-        registry.load(store, "query.load", &self.telemetry).await;
-        Box::pin(search::mark_indexed(registry, store, clock, &self.telemetry)).await;
+        let Self { store, shared, telemetry, .. } = self;
+        shared.registry.load(store, "query.load", telemetry).await;
+        Box::pin(search::mark_indexed(shared, store, telemetry)).await;
     }
 
     /// Answers a request, even if the code panics.
@@ -165,30 +90,28 @@ impl<S: Store, C: Clock> Query<S, C> {
         event: ApiGatewayV2httpRequest,
         deadline: Deadline,
     ) -> ApiGatewayV2httpResponse {
-        self.http.handle(event, deadline, &self.store, &self.handlers).await
+        self.http.handle(event, deadline, &self.store, &self.shared).await
     }
 }
 
-impl<S: Store, C: Clock> Handler<S> for Handlers<C> {
-    async fn answer(&self, mut call: Call<'_, S>) -> Result<Response, Problem> {
-        Operations::answer(self, &mut call).await
+impl<S: Store> Handler<S> for SharedState {
+    async fn answer(mut call: Call<'_, S>) -> Result<Response, Problem> {
+        dispatch(&mut call).await
     }
 }
 
-impl<C: Clock> Handlers<C> {
-    /// The answer of an operation that reads no table.
-    fn answer_at_once<S>(&self, call: &Call<'_, S>) -> Result<Response, Problem> {
-        match call.endpoint.operation {
-            Operation::OpenApi => Ok(Response::new(200, "application/json", OPENAPI)),
-            Operation::InfluxPing => Ok(influxdb::ping(call.request)),
-            Operation::InfluxReady => Ok(influxdb::ready(self.clock.now())),
-            Operation::InfluxBuckets => Ok(influxdb::buckets(call.request)),
-            Operation::InfluxOrgs => Ok(influxdb::orgs(call.request)),
-            Operation::InfluxFlux => Ok(influxdb::flux()),
-            Operation::WebPage => Ok(self.page.answer(call.request)),
-            Operation::WebFile => web::asset(call.request, &call.id),
-            _ => unreachable!("the table of endpoints gives this operation to ingest"),
-        }
+/// The answer of an operation that reads no table.
+fn answer_at_once<S>(call: &Call<'_, S>) -> Result<Response, Problem> {
+    match call.endpoint.operation {
+        Operation::OpenApi => Ok(Response::new(200, "application/json", OPENAPI)),
+        Operation::InfluxPing => Ok(influxdb::ping(call.request)),
+        Operation::InfluxReady => Ok(influxdb::ready(call.shared.clock.now())),
+        Operation::InfluxBuckets => Ok(influxdb::buckets(call.request)),
+        Operation::InfluxOrgs => Ok(influxdb::orgs(call.request)),
+        Operation::InfluxFlux => Ok(influxdb::flux()),
+        Operation::WebPage => Ok(call.shared.page.answer(call.request)),
+        Operation::WebFile => web::asset(call.request, &call.id),
+        _ => unreachable!("the table of endpoints gives this operation to ingest"),
     }
 }
 
@@ -196,15 +119,14 @@ impl<C: Clock> Handlers<C> {
 // row of the table begins as `Query DeviceSeries = series::series(Device): ...`: `Device` is the `QueryScope`.
 macro_rules! dispatch {
     ($({ $function:ident $operation:ident $(= $($handler:ident)::+ $(($scope:ident))?)?: $($rest:tt)* })*) => {
-        impl<S: Store, C: Clock> Operations<S> for Handlers<C> {
-            fn answer<'a>(&'a self, call: &'a mut Call<'_, S>) -> Answer<'a> {
-                // The future is on the heap: a debug build would keep the futures of all handlers on the stack at once.
-                match call.endpoint.operation {
-                    $($(Operation::$operation => {
-                        Box::pin($($handler)::+(self, $(QueryScope::$scope,)? call))
-                    })?)*
-                    _ => Box::pin(std::future::ready(self.answer_at_once(call))),
-                }
+        /// Answers a call. The future is on the heap: the tools of language models ask for a call themselves, and a debug
+        /// build would keep the futures of all handlers on the stack at once.
+        fn dispatch<'a, S: Store>(call: &'a mut Call<'_, S>) -> Answer<'a> {
+            match call.endpoint.operation {
+                $($(Operation::$operation => {
+                    Box::pin($($handler)::+($(QueryScope::$scope,)? call))
+                })?)*
+                _ => Box::pin(std::future::ready(answer_at_once(call))),
             }
         }
     };

@@ -12,8 +12,6 @@ mod tools;
 
 use api::{Problem, ProblemKind, Request, Response};
 use domain::{Timestamp, Zone, excerpt};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use serde_json::{Map, Value, json};
 
 use answers::ToolApi;
@@ -21,17 +19,14 @@ use message::{ClientMessage, Code, Failure};
 use protocol::{Era, SERVER_KEY, agreed, versions};
 use tools::{INSTRUCTIONS, TOOLS, Tool};
 
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// How long a client may keep the list of tools, in milliseconds. A deployment may change the list.
 const LIST_AGE: u32 = 3_600_000;
 
 /// `POST /mcp`
-pub(crate) async fn answer(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn answer(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     ensure_own_page(call.request)?;
     let body = call.request.json_body()?;
     let request = match ClientMessage::parse(&body) {
@@ -48,7 +43,7 @@ pub(crate) async fn answer(
         Err(failure) => return Ok(failure.respond(&request.id, true)),
     };
     let is_modern = era == Era::Modern;
-    let mut result = match result_of(&request, era, handlers, call).await {
+    let mut result = match result_of(&request, era, call).await {
         Ok(result) => result,
         Err(failure) => return Ok(failure.respond(&request.id, is_modern)),
     };
@@ -64,7 +59,6 @@ pub(crate) async fn answer(
 async fn result_of(
     request: &message::Request,
     era: Era,
-    handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Map<String, Value>, Failure> {
     match (request.method.as_str(), era) {
@@ -75,7 +69,7 @@ async fn result_of(
         ("tools/call", _) => {
             let (tool, given) = tool_and_arguments(&request.params)?;
             call.log.set("mcp.tool", tool.name);
-            Ok(Box::pin(called(tool, given, handlers, call)).await)
+            Ok(Box::pin(called(tool, given, call)).await)
         }
         (method, _) => {
             let message = format!("Unknown method: {}", excerpt(method));
@@ -164,16 +158,14 @@ fn tool_and_arguments(
 async fn called(
     tool: &Tool,
     given: Map<String, Value>,
-    handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Map<String, Value> {
     let now = call.session.now;
 
     let found = async {
         let request = tool.request(&given)?;
-        let answer =
-            ToolApi { operations: handlers, call: &mut *call }.answer(tool.answer, request).await?;
-        let home = handlers.known_state.horizon(call.session).await?.zone();
+        let answer = ToolApi { call: &mut *call }.answer(tool.answer, request).await?;
+        let home = call.shared.known_state.horizon(call.session).await?.zone();
         Ok::<_, Problem>(timed(answer, home, now))
     };
     let content = |text: &str| json!([{"type": "text", "text": text}]);

@@ -9,3 +9,6 @@ pub(crate) mod patch;
 pub(crate) mod presence;
 pub(crate) mod search;
 pub(crate) mod stays;
+
+/// The field of the log that names items that cannot be read.
+const UNREADABLE: &str = "registry.unreadable";

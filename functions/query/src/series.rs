@@ -14,13 +14,11 @@ mod verdicts;
 
 use api::{Problem, Response};
 use domain::{Device, DeviceId, MetricRule};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use series::ReadAllowance;
 
 use crate::failure::problem;
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::shared_state::Call;
 use answer::columns::MetricColumns;
 use answer::rows::SeriesAnswer;
 pub(crate) use conditions::conditions;
@@ -36,19 +34,17 @@ pub(crate) use verdicts::check_verdicts;
 
 /// `GET .../series`: metrics of a device, a room, a home or all, in rows of the calendar.
 pub(crate) async fn series(
-    handlers: &Handlers<impl Clock>,
     scope: QueryScope,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let now = call.session.now;
-    let request = SeriesRequest::parse(call.request, &call.params, now)?;
-    let plan = RowPlan::of(&request, scope, &handlers.known_state, call).await?;
+    let request = SeriesRequest::parse(call)?;
+    let plan = RowPlan::of(&request, scope, call).await?;
     let is_answerable = |_: &QuestionDevices, devices: &[&Device]| request.has_all_metrics(devices);
     let search = DeviceSearch {
         is_by_room: request.grouping == Grouping::ByRoom,
         ..DeviceSearch::of(scope, &plan)
     };
-    let found = QuestionDevices::find(search, handlers, is_answerable, call).await?;
+    let found = QuestionDevices::find(search, is_answerable, call).await?;
     let devices = found.devices()?;
     let requested = metric_names(request.metrics.as_deref(), &devices)
         .map_err(|unknown| plan.with_lag(unknown, scope))?;
@@ -65,7 +61,7 @@ pub(crate) async fn series(
     // The cost of several devices is checked before a reading is read; `gather` limits a single device.
     let reads = groups.iter().flat_map(|group| group.planned_reads(&names, &plan));
     let reads: Vec<_> = reads.collect();
-    let mut allowance = ReadAllowance::of_rows(&handlers.densities);
+    let mut allowance = ReadAllowance::of_rows(&call.shared.densities);
     Box::pin(allowance.charge(call.session, &reads)).await.map_err(problem)?;
 
     let mut answer = SeriesAnswer::new(&request, &plan, header, found.is_shared());

@@ -6,21 +6,16 @@ pub(crate) mod trial;
 mod warnings;
 
 use api::Problem;
-use domain::{MemberError, PolledSourceId};
+use domain::PolledSourceId;
 use polling::PolledSource;
-use runtime::http::Call;
-use runtime::telemetry::chain;
 use table::StoredSource;
 
 use crate::ports::Store;
+use crate::registry::lookup::readable;
+use crate::shared_state::Call;
 
 /// The maximum size of a body after decompression.
 const MAX_BODY: usize = 64 << 10;
-
-/// The problem that a member is wrong.
-fn wrong(error: MemberError) -> Problem {
-    Problem::field(&error.field, error.why)
-}
 
 /// The names of the secrets that a source needs, as a list for people.
 fn needed_secrets(source: &PolledSource) -> String {
@@ -30,17 +25,12 @@ fn needed_secrets(source: &PolledSource) -> String {
 
 /// Reads the id of a source. The id must also fit into that of the device that says whether the source fails.
 fn source_id(text: &str) -> Result<PolledSourceId, Problem> {
-    let bad = |why: &dyn std::fmt::Display| Problem::field("source_id", why.to_string());
+    let bad = |why: &dyn std::fmt::Display| Problem::field("source_id", why);
     let id: PolledSourceId = text.parse().map_err(|why| bad(&why))?;
     id.device().map(|_| id).map_err(|why| bad(&why))
 }
 
 /// The sources as they are stored at this moment. The log names the unreadable ones.
 async fn all(call: &mut Call<'_, impl Store>) -> Result<Vec<StoredSource>, Problem> {
-    let listing = call.session.current_sources().await?;
-    let unreadable: Vec<String> = listing.unreadable.iter().map(|item| chain(item)).collect();
-    if !unreadable.is_empty() {
-        call.log.set("sources.unreadable", unreadable);
-    }
-    Ok(listing.found)
+    Ok(readable(call.session.current_sources().await?, "sources.unreadable", call))
 }

@@ -4,19 +4,17 @@ mod warnings;
 
 use api::body::{self, value_without};
 use api::{Problem, ProblemKind, Response};
-use domain::{MemberError, TariffId, Timestamp, Zone};
-use runtime::clock::Clock;
-use runtime::http::Call;
+use domain::{TariffId, Timestamp, Zone};
 use runtime::telemetry::chain;
 use serde::Serialize;
 use serde_json::json;
 use table::{Expected, StoredTariff};
 use tariffs::{Tariff, WrittenTariff};
 
-use crate::handlers::Handlers;
 use crate::ports::Store;
-use crate::registry::lookup::not_found;
+use crate::registry::lookup::{not_found, path_id};
 use crate::saved::{contended, ensure_at_most};
+use crate::shared_state::Call;
 
 /// The maximum number of tariffs.
 const MAX_TARIFFS: usize = 20;
@@ -111,41 +109,32 @@ impl From<KnownTariff> for TariffRow {
 }
 
 /// `GET /tariffs`
-pub(crate) async fn list(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let home = handlers.known_state.horizon(call.session).await?.zone();
+pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let home = call.shared.known_state.horizon(call.session).await?.zone();
     let data = KnownTariff::all(home, call).await?.into_iter().map(TariffRow::from).collect();
     Ok(Response::json(200, &TariffRows { data }))
 }
 
 /// `GET /tariffs/{id}`
-pub(crate) async fn show(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let id = tariff_id(call)?;
-    let home = handlers.known_state.horizon(call.session).await?.zone();
+pub(crate) async fn show(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let id = path_id(call)?;
+    let home = call.shared.known_state.horizon(call.session).await?.zone();
     let known = KnownTariff::find(&id, home, call).await?;
     Ok(Response::json(200, &TariffRow::from(known)))
 }
 
 /// `PUT /tariffs/{id}`: a version in the body must be the stored one.
-pub(crate) async fn put(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let id = tariff_id(call)?;
+pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let id = path_id(call)?;
     let mut written: WrittenTariff =
         body::read_by(call.request, MAX_BODY, |json| value_without(json, SHOWN_ONLY))?;
     let edited_version = written.version.take();
-    let home = handlers.known_state.horizon(call.session).await?.zone();
-    let tariff = Tariff::of(&written, home).map_err(wrong)?;
+    let home = call.shared.known_state.horizon(call.session).await?.zone();
+    let tariff = Tariff::of(&written, home)?;
     let text = serde_json::to_string(&written).expect("texts and numbers");
 
     let stored = save(&id, edited_version, &text, call).await?;
-    let warnings = warnings::of(&written, handlers, call).await?;
+    let warnings = warnings::of(&written, call).await?;
     let row = TariffRow::from(KnownTariff { stored, written, tariff });
     Ok(Response::json(200, &TariffRow { warnings, ..row }))
 }
@@ -205,24 +194,12 @@ async fn ensure_place(new: &StoredTariff, call: &mut Call<'_, impl Store>) -> Re
 }
 
 /// `DELETE /tariffs/{id}`
-pub(crate) async fn delete(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let id = tariff_id(call)?;
+pub(crate) async fn delete(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let id = path_id(call)?;
     let stored = call.session.tariff(&id).await?;
     let stored = stored.ok_or_else(|| not_found("tariff", id.as_str()))?;
     if !call.session.delete_tariff(&stored).await? {
         return Err(contended("tariff"));
     }
     Ok(Response::json(200, &json!({"deleted": 1, "has_more": false})))
-}
-
-fn tariff_id(call: &Call<'_, impl Store>) -> Result<TariffId, Problem> {
-    call.id.parse().map_err(|why| Problem::field("tariff_id", format!("{why}")))
-}
-
-/// The problem that a member is wrong.
-fn wrong(error: MemberError) -> Problem {
-    Problem::field(&error.field, error.why)
 }

@@ -18,6 +18,7 @@ mod tokens;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use domain::given::{at_millis, at_minute};
@@ -25,6 +26,7 @@ use domain::{
     Bucket, DeviceId, DeviceObservation, FoldRules, Month, QuarterHour, Reading, Rollup, Scope,
     Timestamp, Zone,
 };
+use runtime::auth::Auth;
 use runtime::clock::TestClock;
 use serde_json::{Value, json};
 use table::given::{self, invocation};
@@ -377,12 +379,18 @@ async fn beyond_memory_a_room_answers_and_the_home_says_why_not() {
 }
 
 #[tokio::test]
-async fn a_table_that_fails_is_told_as_such() {
+async fn a_throttled_table_is_answered_with_503_and_retry_after() {
     let bench = Bench::new().await;
     bench.query.load().await;
     bench.store.fail_with([StoreError::Throttled("x".into())]);
     let answer = bench.get("/devices/a/readings").await;
     assert_eq!((answer.status, answer.header("retry-after")), (503, "2"));
+}
+
+#[tokio::test]
+async fn a_list_in_memory_is_answered_while_the_table_times_out() {
+    let bench = Bench::new().await;
+    bench.query.load().await;
     bench.clock.advance(Duration::from_secs(61));
     bench.store.fail_with([StoreError::TimedOut]);
     assert_eq!(bench.get("/devices").await.status, 200, "an old list is better than none");

@@ -4,13 +4,11 @@ use std::collections::BTreeSet;
 
 use api::{Problem, ProblemKind, Response, body};
 use domain::{DeviceId, HomeId, Label, RoomId, Scope, Timestamp, Token, ViewScope, lifetime};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use runtime::new_token::NewToken;
 use serde::{Deserialize, Serialize};
 
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// The maximum size of a body. A body with a hundred ids is smaller.
 const MAX_BODY: usize = 32 << 10;
@@ -36,10 +34,7 @@ enum ScopeName {
 }
 
 /// `POST /tokens`
-pub(crate) async fn issue(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn issue(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
 
     let body: TokenBody = body::read(call.request, MAX_BODY)?;
@@ -105,7 +100,7 @@ impl TokenBody {
     fn token(self) -> Result<NewToken, Problem> {
         let Self { scope, device, rooms, homes, name, expires } = self;
         let lifetime = expires.as_deref().map(lifetime).transpose();
-        let lifetime = lifetime.map_err(|why| Problem::field("expires", why.to_string()))?;
+        let lifetime = lifetime.map_err(|why| Problem::field("expires", why))?;
 
         let wrong = |field: &str, why: &str| Err(Problem::field(field, why));
         let scope = match (scope, device) {
@@ -118,7 +113,7 @@ impl TokenBody {
             (ScopeName::View, Some(_)) => return wrong("device", "goes with write"),
             (ScopeName::View, None) => {
                 let view = ViewScope::new(rooms.unwrap_or_default(), homes.unwrap_or_default());
-                let view = view.map_err(|why| Problem::field("rooms", why.to_string()))?;
+                let view = view.map_err(|why| Problem::field("rooms", why))?;
                 if lifetime.is_none() {
                     return wrong("expires", "is needed: a view token is for a while, such as 30d");
                 }

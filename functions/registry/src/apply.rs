@@ -186,23 +186,16 @@ async fn apply_observation(
         let mut update = device.diff(observation, is_known);
         if let Some((since, room)) = update.room.take().filter(|_| throttled.is_none()) {
             let named = NamedRoom { room, since };
-            let part = session.invocation.with_quarter_patience();
-            match newest_room(session.within(&part), &device, named, current).await {
-                Ok(newest) => {
-                    update.room = newest.map(|NamedRoom { room, since }| {
-                        (begin_of_stay(&device, observation, &room, since), room)
-                    });
-                }
+            match newest_stay(session, &device, observation, named, current).await {
+                Ok(stay) => update.room = stay,
                 Err(error @ StoreError::Throttled(_)) => throttled = Some(error),
                 Err(error) => return Err(error),
             }
         }
 
-        let written = if update.is_empty() {
-            device
-        } else {
+        if !update.is_empty() {
             match session.update_device(&device, &update).await? {
-                UpdateOutcome::Updated(now) => now,
+                UpdateOutcome::Updated(now) => device = now,
                 // Another instance or a person has changed the device, so the update is computed again.
                 UpdateOutcome::ConditionFailed(Some(now)) => {
                     device = now;
@@ -211,15 +204,30 @@ async fn apply_observation(
                 // The device is being deleted.
                 UpdateOutcome::ConditionFailed(None) => return Ok(Applied::Wholly),
             }
-        };
+        }
+
         if let Some(error) = throttled {
             return Ok(Applied::WithoutRoom(error));
         }
-        settle(session, written, observation.last).await?;
+        settle(session, device, observation.last).await?;
         return Ok(Applied::Wholly);
     }
 
     Err(kept_changing(device.id()))
+}
+
+/// The room of a device's newest reading, and when the device came into it. `None` if the device stays where it is.
+async fn newest_stay(
+    session: Session<'_, impl RegistryStore>,
+    device: &Device,
+    observation: &DeviceObservation,
+    named: NamedRoom,
+    current: &mut Current,
+) -> StoreResult<Option<(Timestamp, RoomId)>> {
+    let part = session.invocation.with_quarter_patience();
+    let newest = newest_room(session.within(&part), device, named, current).await?;
+    Ok(newest
+        .map(|NamedRoom { room, since }| (begin_of_stay(device, observation, &room, since), room)))
 }
 
 /// When a device came into the room of its reading at `at`. A batch may span days, so the first reading of the batch in

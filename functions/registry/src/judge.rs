@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use domain::{DeviceId, Reading, Timestamp};
-use judging::{BatchReport, Judging, LostMessages, ReadingsByTime, SeriesError};
+use judging::{BatchReport, LostMessages, ReadingsByTime, SeriesError};
 use runtime::clock::{Clock, Deadline};
+use runtime::dead_letters::DeadLetterQueue;
 use runtime::hint::Hint;
-use runtime::stream::{BatchResult, Consumer, Recorded};
+use runtime::stream::{BatchResult, Recorded};
 use runtime::telemetry::WideEvent;
 use table::keys::ALERT_RECHECKS;
 use table::panic::catching;
 use table::{Invocation, ItemKey, Session};
 
+use crate::Registry;
 use crate::ports::Store;
 
 /// The longest time for judging a batch.
@@ -24,19 +26,10 @@ const MAX_HINT: Duration = Duration::from_secs(2);
 /// The number of rechecks that are noted at once.
 const PAGE: usize = 100;
 
-/// The stream consumer that judges alerts.
-#[derive(Debug)]
-pub(crate) struct AlertConsumer<'a, S, C, H> {
-    pub(crate) judging: &'a Judging,
-    pub(crate) store: &'a S,
-    pub(crate) clock: &'a C,
-    pub(crate) hint: &'a H,
-}
-
-impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, H> {
+impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
     /// Judges the rules. If a judgement fails, stores a recheck, which is a note to judge again later. A record is
     /// delivered again only if its recheck cannot be stored.
-    async fn apply(
+    pub(crate) async fn judge_alerts(
         &self,
         readings: &[Recorded<Reading>],
         invocation: &Invocation,
@@ -55,9 +48,7 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for AlertConsumer<'_, S, C, 
         }
         result
     }
-}
 
-impl<S: Store, C: Clock, H: Hint> AlertConsumer<'_, S, C, H> {
     /// Judges the rules in at most half of the time. After a panic, all devices are to be judged again.
     async fn judge(
         &self,
@@ -66,7 +57,7 @@ impl<S: Store, C: Clock, H: Hint> AlertConsumer<'_, S, C, H> {
         log: &mut WideEvent,
     ) -> BatchReport {
         let part = invocation.shortened_to(MAX_JUDGING.min(invocation.remaining() / 2));
-        let session = self.judging.session(Session::new(self.store, &part, self.clock.now()));
+        let session = self.judging.session(Session::new(&self.store, &part, self.clock.now()));
         match catching(Box::pin(session.judge_batch(written))).await {
             Ok(report) => report,
             Err(panic) => {

@@ -29,7 +29,6 @@ use table::{Invocation, Session};
 
 pub use ports::{RegistryStore, Store};
 
-use judge::AlertConsumer;
 use observed::observations;
 
 /// The function.
@@ -40,12 +39,6 @@ pub struct Registry<S, Q, C, H = NoHint> {
     judging: Judging,
     clock: C,
     hint: H,
-}
-
-/// The part of the stream's consumer that applies readings to the registry.
-struct RegistryWriter<'a, S, C> {
-    store: &'a S,
-    clock: &'a C,
 }
 
 impl<S: Store, Q: DeadLetterQueue, C: Clock> Registry<S, Q, C> {
@@ -75,11 +68,7 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
     ///
     /// Deleted readings change nothing: the facts learned from a deleted reading stay true.
     pub async fn handle(&self, event: Event, deadline: Deadline) -> DynamoDbEventResponse {
-        let Self { stream, store, judging, clock, hint } = self;
-        let writer = RegistryWriter { store, clock };
-        let consumer =
-            RegistryThenAlerts { writer, judge: AlertConsumer { judging, store, clock, hint } };
-        stream.handle(event, deadline, stream::written_reading, &consumer).await
+        self.stream.handle(event, deadline, stream::written_reading, self).await
     }
 }
 
@@ -94,18 +83,13 @@ pub async fn learn(
     let recorded = |(record, change)| Recorded { record, change };
     let readings: Vec<_> = readings.into_iter().enumerate().map(recorded).collect();
     let mut log = WideEvent::begin("registry");
-    let writer = RegistryWriter { store: &store, clock: &SystemClock };
-    Box::pin(writer.apply(&readings, &invocation, &mut log)).await.ensure_whole()
+    let session = Session::new(&store, &invocation, SystemClock.now());
+    Box::pin(apply_readings(session, &readings, &mut log)).await.ensure_whole()
 }
 
-/// Applies a batch to the registry, then judges alerts: a rule may watch a room into which the batch moves a device.
-/// Alerts are judged even if the registry fails.
-struct RegistryThenAlerts<'a, S, C, H> {
-    writer: RegistryWriter<'a, S, C>,
-    judge: AlertConsumer<'a, S, C, H>,
-}
-
-impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for RegistryThenAlerts<'_, S, C, H> {
+impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Consumer<Reading> for Registry<S, Q, C, H> {
+    /// Applies a batch to the registry, then judges alerts: a rule may watch a room into which the batch moves a device.
+    /// Alerts are judged even if the registry fails.
     async fn apply(
         &self,
         readings: &[Recorded<Reading>],
@@ -113,22 +97,20 @@ impl<S: Store, C: Clock, H: Hint> Consumer<Reading> for RegistryThenAlerts<'_, S
         log: &mut WideEvent,
     ) -> BatchResult {
         // The registry repeats throttled requests for at most half of the time, so that time is left for judging.
-        let mut result = self.writer.apply(readings, &invocation.with_half_patience(), log).await;
-        result.append(self.judge.apply(readings, invocation, log).await);
+        let part = invocation.with_half_patience();
+        let session = Session::new(&self.store, &part, self.clock.now());
+        let mut result = apply_readings(session, readings, log).await;
+        result.append(self.judge_alerts(readings, invocation, log).await);
         result
     }
 }
 
-impl<S: RegistryStore, C: Clock> Consumer<Reading> for RegistryWriter<'_, S, C> {
-    async fn apply(
-        &self,
-        readings: &[Recorded<Reading>],
-        invocation: &Invocation,
-        log: &mut WideEvent,
-    ) -> BatchResult {
-        let session = Session::new(self.store, invocation, self.clock.now());
-        let devices = observations(readings);
-        log.set("stream.devices", devices.len());
-        apply::apply(session, devices, log).await
-    }
+async fn apply_readings(
+    session: Session<'_, impl RegistryStore>,
+    readings: &[Recorded<Reading>],
+    log: &mut WideEvent,
+) -> BatchResult {
+    let devices = observations(readings);
+    log.set("stream.devices", devices.len());
+    apply::apply(session, devices, log).await
 }

@@ -8,7 +8,7 @@ use domain::{Device, DeviceId, QuarterHour, Rollup, TimeRange, Timestamp, sweep_
 use judging::Breaches;
 use runtime::clock::Clock;
 use runtime::work_queue::WorkQueue;
-use table::{Rechecked, StoreError, StoreResult};
+use table::{Rechecked, Session, StoreError, StoreResult};
 
 use crate::bucket_folding::{BucketFolding, NotDone};
 use crate::log::Done;
@@ -74,7 +74,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             return Ok(Rechecks::default());
         }
         let rules = self.alert_rules.rules(run.session.at(now)).await;
-        let rules = unless_refused(rules, &mut run.done)?;
+        let rules = none_if_refused(rules, &mut run.done)?;
         let breaches = rules.filter(|rules| !rules.is_empty());
         Ok(Rechecks { breaches, ..Rechecks::default() })
     }
@@ -101,36 +101,40 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
         let ids: BTreeSet<DeviceId> = found.keys().chain(unfolded.keys()).cloned().collect();
         for ids in Vec::from_iter(ids).chunks(PAGE) {
-            let listing = match unless_refused(noting.find_devices(ids).await, &mut run.done) {
-                Ok(listing) => listing.unwrap_or_default(),
-                Err(error) => {
-                    unnoted.add(ids.iter(), error);
-                    continue;
+            match none_if_refused(noting.find_devices(ids).await, &mut run.done) {
+                Ok(Some(listing)) => {
+                    let touched = |device| Some((device, first_breach(device)?));
+                    let touched: Vec<_> = listing.found.iter().filter_map(touched).collect();
+                    note_touched(noting, &touched, &mut run.done, &mut unnoted).await;
                 }
-            };
-            let touched = listing.found.iter();
-            let touched: Vec<(&DeviceId, Timestamp)> =
-                touched.filter_map(|device| Some((device.id(), first_breach(device)?))).collect();
-            if touched.is_empty() {
-                continue;
-            }
-
-            let rechecks: Vec<(Rechecked, Timestamp)> =
-                touched.iter().map(|(id, since)| ((*id).clone().into(), *since)).collect();
-            let noted = noting.note_rechecks(&rechecks).await;
-            run.done.rechecks += touched.len() - noted.not_stored.len();
-            if let Err(error) = unless_refused(noted.cause.map_or(Ok(()), Err), &mut run.done) {
-                let left = noted.not_stored.iter().map(|position| touched[*position].0);
-                unnoted.add(left, error);
+                Ok(None) => {}
+                Err(error) => unnoted.add(ids.iter(), error),
             }
         }
         unnoted
     }
 }
 
+/// Stores a recheck of each device, from the given time on.
+async fn note_touched(
+    noting: Session<'_, impl Store>,
+    touched: &[(&Device, Timestamp)],
+    done: &mut Done,
+    unnoted: &mut UnnotedRechecks,
+) {
+    let rechecks: Vec<(Rechecked, Timestamp)> =
+        touched.iter().map(|(device, since)| (device.id().clone().into(), *since)).collect();
+    let noted = noting.note_rechecks(&rechecks).await;
+    done.rechecks += touched.len() - noted.not_stored.len();
+    if let Err(error) = none_if_refused(noted.cause.map_or(Ok(()), Err), done) {
+        let left = noted.not_stored.iter().map(|position| touched[*position].0.id());
+        unnoted.add(left, error);
+    }
+}
+
 /// Turns a request that the table refused into `None`, and the log has the refusal: rollups are folded all the same.
 /// The table refuses requests without permission, and damaged items.
-fn unless_refused<T>(result: StoreResult<T>, done: &mut Done) -> StoreResult<Option<T>> {
+fn none_if_refused<T>(result: StoreResult<T>, done: &mut Done) -> StoreResult<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.is_retryable() => Err(error),
@@ -149,12 +153,12 @@ mod tests {
     fn a_refusal_holds_up_no_rollup_and_is_told() {
         let mut done = Done::default();
         let refused = || Err::<(), _>(StoreError::Refused("not permitted".into()));
-        assert!(matches!(unless_refused(refused(), &mut done), Ok(None)));
+        assert!(matches!(none_if_refused(refused(), &mut done), Ok(None)));
         assert!(matches!(done.rechecks_refused, Some(StoreError::Refused(_))));
 
         let mut done = Done::default();
         let throttled = Err::<(), _>(StoreError::Throttled("for now".into()));
-        assert!(unless_refused(throttled, &mut done).is_err());
+        assert!(none_if_refused(throttled, &mut done).is_err());
         assert!(done.rechecks_refused.is_none(), "it comes again");
     }
 }

@@ -11,10 +11,10 @@ use domain::{
 };
 use dynamodb::DynamoStore;
 use table::{
-    AddArrival, Added, CountIntroduced, FindRegistry, FindToken, InsertOutcome, Invocation,
-    LateChanges, LateMark, Listing, MarkLateChanges, MergeReadings, Page, PutOutcome, PutReadings,
-    QueryReadings, RangeQuery, ReadRegistry, ReadRollupState, RegisterDevices, Registration,
-    RollupState, StoreResult, UpdateOutcome, UpdateRegistry,
+    AddArrival, Added, CountIntroduced, Counting, FindRegistry, FindToken, InsertOutcome,
+    Invocation, LateMark, Listing, MarkLateChanges, MarksOutcome, MergeReadings, Page, PutOutcome,
+    PutReadings, QueryReadings, RangeQuery, ReadRegistry, ReadRollupState, RegisterDevices,
+    Registration, RollupState, StoreResult, UpdateOutcome, UpdateRegistry,
 };
 
 /// Readings that are held back, by device and time.
@@ -78,7 +78,7 @@ impl Holding {
             let said = known.as_ref().and_then(|known| known.reading.about.clone());
             let mut new = HeldReading { reading: reading.clone(), is_merged };
             if let Some(known) = known.filter(|_| is_merged) {
-                new = HeldReading { reading: known.reading.merged(reading), ..known };
+                new = HeldReading { reading: known.reading.as_after_merging(reading), ..known };
             }
             for about in said.into_iter().chain(new.reading.about.take()) {
                 new.reading = new.reading.with_about(*about);
@@ -136,7 +136,7 @@ impl QueryReadings for Holding {
             let held = held.range(query.range.from()..query.range.to());
             for (at, held) in held.filter(|(at, _)| is_of_page(**at)) {
                 let now = match all.get(at) {
-                    Some(known) if held.is_merged => known.merged(&held.reading),
+                    Some(known) if held.is_merged => known.as_after_merging(&held.reading),
                     _ => held.reading.clone(),
                 };
                 all.insert(*at, now);
@@ -159,8 +159,8 @@ impl MarkLateChanges for Holding {
         _marks: &[LateMark],
         _expected: u64,
         _invocation: &Invocation,
-    ) -> StoreResult<Option<LateChanges>> {
-        Ok(None)
+    ) -> StoreResult<MarksOutcome> {
+        Ok(MarksOutcome::Stored)
     }
 }
 
@@ -215,7 +215,7 @@ hand_on! {
     }
 
     CountIntroduced {
-        fn count_introduced(sender: &str, more: usize, limit: usize) -> Option<usize>;
+        fn count_introduced(sender: &str, more: usize, limit: usize) -> Counting;
     }
 
     ReadRollupState {

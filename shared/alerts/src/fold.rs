@@ -60,17 +60,17 @@ pub enum Phase {
 
 /// An episode that fired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fired {
+pub(crate) struct FiredEpisode {
     pub(crate) since: Timestamp,
     pub(crate) at: Timestamp,
 }
 
 impl Phase {
-    pub(crate) const fn fired(self) -> Option<Fired> {
+    pub(crate) const fn fired_episode(self) -> Option<FiredEpisode> {
         match self {
             Self::Normal { .. } | Self::Pending { .. } => None,
             Self::Firing { since, fired } | Self::Recovering { since, fired, .. } => {
-                Some(Fired { since, at: fired })
+                Some(FiredEpisode { since, at: fired })
             }
         }
     }
@@ -115,15 +115,9 @@ pub struct Fold {
 /// A change that may make a message: an episode fires or ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EpisodeChange {
-    pub(crate) episode: Fired,
+    pub(crate) episode: FiredEpisode,
     /// When the episode ended; `None` if it fires.
     pub(crate) ended: Option<Timestamp>,
-}
-
-impl EpisodeChange {
-    pub(crate) fn at(&self) -> Timestamp {
-        self.ended.unwrap_or(self.episode.at)
-    }
 }
 
 /// When a device counts as silent.
@@ -243,11 +237,11 @@ impl Fold {
         let (episode, ended) = match self.phase {
             Phase::Pending { since } => {
                 self.phase = Phase::Firing { since, fired: at };
-                (Fired { since, at }, None)
+                (FiredEpisode { since, at }, None)
             }
             Phase::Recovering { since, fired, .. } => {
                 self.phase = Phase::Normal { from: at };
-                (Fired { since, at: fired }, Some(at))
+                (FiredEpisode { since, at: fired }, Some(at))
             }
             Phase::Normal { .. } | Phase::Firing { .. } => return,
         };

@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 use domain::{TimeRange, Timestamp};
 
-use crate::fold::{EpisodeChange, Fired, Fold, Observation, Phase, SilenceLimit};
+use crate::fold::{EpisodeChange, FiredEpisode, Fold, Observation, Phase, SilenceLimit};
 use crate::message::{Message, News, next_number};
 use crate::rule::{Rule, Side};
 use crate::start::{ReadingsBefore, Start};
@@ -257,25 +257,25 @@ impl<'a> MessageMaker<'a> {
     /// Makes messages about episodes that have ended since the last judgement. [`tell_present`](Self::tell_present)
     /// makes the message about an episode that fires now.
     fn tell_ended(&mut self, changes: &[EpisodeChange], judged_before: Option<Timestamp>) {
-        let told_until = self.told.until.map(|at| at.min(self.now.saturating_add(MAX_AHEAD)));
-        // An episode may fire and end at the same instant. Its end is then new, although a message was about this
-        // instant.
-        let can_end = self.told.is_firing;
-        // A change is new if no judgement has reached its time, and no message was about it.
-        let is_new = |change: &&EpisodeChange| {
-            let at = Some(change.at());
-            at > judged_before && (at > told_until || can_end && at == told_until)
-        };
-
         let oldest = self.now.saturating_add(-SETTLING).max(self.rule.changed);
-        for change in changes.iter().filter(is_new) {
-            let Some(ended) = change.ended else { continue };
+        // Found before the first message is made, because each message changes what was told.
+        let is_news = |change: &&EpisodeChange| self.is_news(change, judged_before);
+        let news: Vec<_> = changes.iter().filter(is_news).collect();
+        for change in news {
             if self.told.is_firing {
                 self.tell(News::Recovered, change.episode, change.ended);
-            } else if ended >= oldest {
+            } else if change.ended >= Some(oldest) {
                 self.tell(News::Passed, change.episode, change.ended);
             }
         }
+    }
+
+    /// Whether an episode has ended after the last judgement and after the last message. The end of an episode that
+    /// fired and ended at one instant is news although its firing was told.
+    fn is_news(&self, change: &EpisodeChange, judged_before: Option<Timestamp>) -> bool {
+        let told_until = self.told.until.map(|at| at.min(self.now.saturating_add(MAX_AHEAD)));
+        change.ended > judged_before
+            && (change.ended > told_until || self.told.is_firing && change.ended == told_until)
     }
 
     /// Makes a message if the present phase differs from what the last message said.
@@ -285,13 +285,13 @@ impl<'a> MessageMaker<'a> {
         from: Timestamp,
         edited: Option<&EpisodeState>,
     ) {
-        match (self.told.is_firing, self.fold.phase.fired()) {
+        match (self.told.is_firing, self.fold.phase.fired_episode()) {
             (false, Some(episode)) => self.tell(News::Fired, episode, None),
             (true, None) => {
                 let EpisodeEnd { news, ended } = self.end_of_told_episode(changes, from, edited);
                 let (since, at) = (self.told.since, self.told.fired);
                 let episode =
-                    Fired { since: since.unwrap_or(self.now), at: at.unwrap_or(self.now) };
+                    FiredEpisode { since: since.unwrap_or(self.now), at: at.unwrap_or(self.now) };
                 self.tell(news, episode, ended);
             }
             (true, Some(_)) | (false, None) => {}
@@ -331,7 +331,7 @@ impl<'a> MessageMaker<'a> {
 
     fn repeat(&mut self, is_acknowledged: bool) {
         let at = next_repeat(self.rule, &self.told, is_acknowledged, self.now);
-        let (Some(at), Some(episode)) = (at, self.fold.phase.fired()) else {
+        let (Some(at), Some(episode)) = (at, self.fold.phase.fired_episode()) else {
             return;
         };
         if at <= self.now {
@@ -340,7 +340,7 @@ impl<'a> MessageMaker<'a> {
     }
 
     /// Notes the news in `told`, and makes a message of the news. A recovery that the rule does not send is only noted.
-    fn tell(&mut self, news: News, episode: Fired, ended: Option<Timestamp>) {
+    fn tell(&mut self, news: News, episode: FiredEpisode, ended: Option<Timestamp>) {
         if self.has_left && (news.is_firing() || !self.told.is_firing) {
             return;
         }

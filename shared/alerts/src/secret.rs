@@ -92,7 +92,10 @@ impl fmt::Display for Secret {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::CHANNEL_KINDS;
     use domain::given::cases;
 
     fn read(kind: &str, text: &str, reach: Reach) -> Result<Option<Secret>, String> {
@@ -103,7 +106,7 @@ mod tests {
 
     #[test]
     fn each_kind_is_stored_and_read_back_and_shows_nothing() {
-        for (kind, text) in [
+        let secrets = [
             ("ntfy", r#"{"topic": "geheim"}"#),
             (
                 "ntfy",
@@ -122,7 +125,10 @@ mod tests {
                 r#"{"address": "https://example.org/geheim", "key": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}"#,
             ),
             ("email", r#"{"topic_arn": "arn:aws-cn:sns:cn-north-1:123456789012:geheim"}"#),
-        ] {
+        ];
+        let kinds: BTreeSet<&str> = secrets.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(kinds, CHANNEL_KINDS.iter().map(|kind| kind.name).collect());
+        for (kind, text) in secrets {
             let secret = read(kind, text, Reach::Local).expect(text).expect("a secret");
             let stored = secret.to_stored();
             assert_eq!(Secret::from_stored(&stored), Ok(secret.clone()), "{text}");

@@ -84,7 +84,7 @@ impl ToldAlert {
 impl EpisodeState {
     /// Whether an episode goes on.
     pub fn is_firing(&self) -> bool {
-        self.fold.phase.fired().is_some()
+        self.fold.phase.fired_episode().is_some()
     }
 
     /// Whether the state can be deleted without any message being repeated: no message was made in the last hour.
@@ -101,13 +101,13 @@ impl EpisodeState {
 
     /// The breach that was acknowledged, if its episode goes on in `fold`. Its first readings may have been deleted.
     pub(crate) fn acknowledged_in(&self, fold: &Fold) -> Option<Timestamp> {
-        let since = fold.phase.fired()?.since;
+        let since = fold.phase.fired_episode()?.since;
         self.acknowledged.filter(|at| since <= *at || Some(since) <= self.judged_until)
     }
 
     /// Acknowledges the running episode, which ends its repetitions. Returns whether an episode is running.
     pub fn acknowledge(&mut self) -> bool {
-        let since = self.fold.phase.fired().map(|episode| episode.since);
+        let since = self.fold.phase.fired_episode().map(|episode| episode.since);
         self.acknowledged = since.or(self.acknowledged);
         since.is_some()
     }

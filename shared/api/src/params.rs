@@ -68,8 +68,7 @@ impl Params {
 
     /// A parameter, parsed by its type.
     pub fn parse<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, Problem> {
-        let parse =
-            |text: &str| text.parse().map_err(|why: T::Err| Problem::field(name, why.to_string()));
+        let parse = |text: &str| text.parse().map_err(|why: T::Err| Problem::field(name, why));
         self.get(name).map(parse).transpose()
     }
 
@@ -116,7 +115,7 @@ impl Params {
             let message = format!("are {}; at most {MAX_METRICS} can be chosen", words.len());
             return Err(Problem::field(name, message));
         }
-        let parse = |word: &str| word.parse().map_err(|why| Problem::field(name, format!("{why}")));
+        let parse = |word: &str| word.parse().map_err(|why| Problem::field(name, why));
         words.into_iter().map(parse).collect::<Result<_, _>>().map(Some)
     }
 

@@ -1,11 +1,13 @@
 //! Problems: failures as clients see them (RFC 9457), and the one place that decides their status.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::Response;
 use super::response::carried_bytes;
+use domain::MemberError;
 use table::StoreError;
 
 /// Makes `ProblemKind`. Each kind has a status, the last part of its type's URN, and a title.
@@ -178,8 +180,8 @@ impl Problem {
     }
 
     /// A request with one wrong parameter or member.
-    pub fn field(field: &str, message: impl Into<String>) -> Self {
-        let message = message.into();
+    pub fn field(field: &str, message: impl Display) -> Self {
+        let message = message.to_string();
         let error =
             FieldError { index: None, field: Some(field.to_owned()), message: message.clone() };
         let detail = format!("{field}: {message}");
@@ -212,6 +214,13 @@ impl Problem {
             ProblemKind::Unauthorized => response.with("www-authenticate", "Bearer"),
             _ => response,
         }
+    }
+}
+
+impl From<MemberError> for Problem {
+    /// 400: the member is wrong.
+    fn from(error: MemberError) -> Self {
+        Self::field(&error.field, error.why)
     }
 }
 

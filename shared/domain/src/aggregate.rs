@@ -44,7 +44,13 @@ impl Aggregate {
         match self {
             Self::TimeMean => matches!(rule, MetricRule::Power(_)),
             Self::Increase => matches!(rule, MetricRule::Counter(_)),
-            _ => true,
+            Self::Mean
+            | Self::Min
+            | Self::Max
+            | Self::Sum
+            | Self::Count
+            | Self::First
+            | Self::Last => true,
         }
     }
 

@@ -105,7 +105,7 @@ impl Reading {
 
     /// Adds the metrics of a later reading of the same device and timestamp, without limiting their number. Where both
     /// have a value, the later one wins.
-    pub fn unite(&mut self, later: Self) {
+    pub fn merge_later(&mut self, later: Self) {
         if let Some(about) = &mut self.about
             && later.named_room.is_some()
             && later.named_room != self.named_room
@@ -125,7 +125,7 @@ impl Reading {
     /// This stored reading after a write that merges `new` into it, a reading of the same device and timestamp. New
     /// values win. A room that was filled in from the registry does not replace the stored room.
     #[must_use]
-    pub fn merged(&self, new: &Self) -> Self {
+    pub fn as_after_merging(&self, new: &Self) -> Self {
         let mut metrics = self.metrics.clone();
         metrics.extend(new.metrics.iter().map(|(name, value)| (name.clone(), value.clone())));
         let keeps_room = new.named_room.is_none() && self.room.is_some();
@@ -145,13 +145,13 @@ impl Reading {
     /// Merges a later reading of the same device and timestamp into this one. The later values win.
     ///
     /// If the result would have too many metrics, this reading stays unchanged.
-    pub fn absorb(&mut self, later: Self) -> Result<(), ReadingError> {
+    pub fn merge_later_within_limit(&mut self, later: Self) -> Result<(), ReadingError> {
         let new = later.metrics.keys().filter(|name| !self.metrics.contains_key(*name)).count();
         let total = self.metrics.len() + new;
         if total > MAX_FIELDS {
             return Err(ReadingError::TooManyMetrics(total));
         }
-        self.unite(later);
+        self.merge_later(later);
         Ok(())
     }
 }

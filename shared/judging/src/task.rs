@@ -88,32 +88,13 @@ impl<S: Store> JudgingSession<'_, S> {
     /// Judges tasks until they are done or the time is over. For some triggers, the next call begins after the task
     /// that was tried last, so that no task waits for ever. If a request about a device is throttled, the device's
     /// other tasks are skipped and reported as left.
-    ///
-    /// Tasks that may need a silence limit come last: the limit is learned from rollups, whose request may be throttled
-    /// while all others succeed. States of deleted rules come last too, because each needs a request for its rule.
     pub(crate) async fn judge_all(&self, tasks: Tasks<'_>) -> JudgingReport {
         let mut report = JudgingReport::default();
         let (trigger, rules) = (tasks.trigger, tasks.rules);
-        let begin_after = match trigger {
-            // From the first task on. No task waits for ever: unjudged tasks of a batch become rechecks, and the
-            // recheck of a saved rule names its last judged device.
-            Trigger::Batch | Trigger::Saved => None,
-            Trigger::Recheck => tasks.random_key(),
-            Trigger::Due | Trigger::Silence | Trigger::Sealed => {
-                self.judging.progress.last(trigger).or_else(|| tasks.random_key())
-            }
-        };
-
-        let mut tasks: Vec<_> = tasks.starting_after(begin_after.as_ref()).collect();
-        // Sorting is stable: within both parts, the order after `begin_after` stays.
-        let comes_last = |key: &AlertKey, task: &JudgingTask<'_>| {
-            task.may_need_silence_limit() || rules.get(&key.rule).is_none()
-        };
-        tasks.sort_by_cached_key(|(key, task)| comes_last(key, task));
-
         let mut throttled = BTreeSet::new();
         let mut last_throttled = None;
-        for (key, task) in tasks {
+
+        for (key, task) in self.in_order(tasks) {
             if !self.has_time() {
                 report.cut_before(key);
                 continue;
@@ -143,12 +124,35 @@ impl<S: Store> JudgingSession<'_, S> {
             report.add(key, result);
         }
 
-        // The next call begins after the throttled task, so that the tasks of its device that were skipped come first. If the
-        // time ran out, the next call begins after the last task that was tried.
+        // Skipped tasks of a throttled device come first next time, so the next call begins after the throttled one. If
+        // the time ran out, it begins after the last task that was tried.
         if let Some(key) = last_throttled.filter(|_| !report.is_cut) {
             self.judging.progress.note(trigger, &key);
         }
         report
+    }
+
+    /// The tasks in the order of judging. Tasks that may need a silence limit come last: the limit is learned from
+    /// rollups, whose request may be throttled while all others succeed. States of deleted rules come last too, because
+    /// each needs a request for its rule.
+    fn in_order<'a>(&self, tasks: Tasks<'a>) -> Vec<(AlertKey, JudgingTask<'a>)> {
+        let (trigger, rules) = (tasks.trigger, tasks.rules);
+        let begin_after = match trigger {
+            // From the first task on. No task waits for ever: unjudged tasks of a batch become rechecks, and the
+            // recheck of a saved rule names its last judged device.
+            Trigger::Batch | Trigger::Saved => None,
+            Trigger::Recheck => tasks.random_key(),
+            Trigger::Due | Trigger::Silence | Trigger::Sealed => {
+                self.judging.progress.last(trigger).or_else(|| tasks.random_key())
+            }
+        };
+
+        let mut tasks: Vec<_> = tasks.starting_after(begin_after.as_ref()).collect();
+        // Sorting is stable: within both parts, the order after `begin_after` stays.
+        tasks.sort_by_cached_key(|(key, task)| {
+            task.may_need_silence_limit() || rules.get(&key.rule).is_none()
+        });
+        tasks
     }
 
     /// Judges a task; `None` if there was nothing to judge.

@@ -3,7 +3,8 @@
 use chrono::TimeDelta;
 use domain::{DeviceId, TimeRange, Timestamp};
 use table::{
-    DeviceGroups, LateChanges, LateMark, MarkLateChanges, Session, StoreError, StoreResult,
+    DeviceGroups, LateChanges, LateMark, MarkLateChanges, MarksOutcome, Session, StoreError,
+    StoreResult,
 };
 use tokio::sync::Mutex;
 
@@ -63,13 +64,13 @@ impl LateMarking {
         for _ in 0..MAX_ATTEMPTS {
             let marks = stored.marks_with(new, now);
             match session.put_late_marks(&marks, stored.version).await? {
-                None => {
+                MarksOutcome::Stored => {
                     *stored = LateChanges { version: stored.version + 1, marks, backlog: None };
                     *mine = Some(new);
                     return Ok(Some(new.until));
                 }
                 // Another instance was faster, or this mark is stored and the answer was lost.
-                Some(now_stored) => *stored = now_stored,
+                MarksOutcome::Outdated(now_stored) => *stored = now_stored,
             }
             if stored.marks.iter().any(|mark| mark.covers(&new)) {
                 *mine = Some(new);
@@ -140,9 +141,9 @@ mod tests {
             marks: &[LateMark],
             expected: u64,
             invocation: &Invocation,
-        ) -> StoreResult<Option<LateChanges>> {
+        ) -> StoreResult<MarksOutcome> {
             let answer = self.memory.put_late_marks(marks, expected, invocation).await?;
-            if answer.is_none() {
+            if answer == MarksOutcome::Stored {
                 self.stored.lock().expect("unharmed").push_back(marks.len());
             }
             if *self.loses.lock().expect("unharmed") {

@@ -149,6 +149,8 @@ mod tests {
     fn an_answer_lacks_a_late_change_until_it_is_surely_folded() {
         let all = DeviceGroups::ALL;
         let late = late(-100, 0, 10);
+        // The last second: the mark ends in second 10, and counts for the window and the slack after it, which is half
+        // of the window, but at least 5 seconds.
         for (window, last) in [(0, 14), (1, 15), (60, 99), (300, 459)] {
             let since = |second| {
                 rollup_delay(window).lacking_since(&late, range(-200, -50), all, at_second(second))

@@ -1,5 +1,7 @@
 //! The only place that reads the time of day. [`Deadline`] tells how much time is left.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use domain::Timestamp;
@@ -20,6 +22,29 @@ impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the door")]
     fn now(&self) -> Timestamp {
         shown(SystemTime::now())
+    }
+}
+
+/// A clock of any type. A struct with this clock needs no parameter for the type.
+#[derive(Clone)]
+pub struct SharedClock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
+
+impl SharedClock {
+    /// Shares a clock.
+    pub fn of(clock: impl Clock) -> Self {
+        Self(Arc::new(move || clock.now()))
+    }
+}
+
+impl fmt::Debug for SharedClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedClock")
+    }
+}
+
+impl Clock for SharedClock {
+    fn now(&self) -> Timestamp {
+        (self.0)()
     }
 }
 
@@ -57,13 +82,13 @@ impl Stopwatch {
 /// A clock that stands still until a test moves it.
 #[cfg(any(test, feature = "fake"))]
 #[derive(Debug, Clone)]
-pub struct TestClock(std::sync::Arc<std::sync::atomic::AtomicI64>);
+pub struct TestClock(Arc<std::sync::atomic::AtomicI64>);
 
 #[cfg(any(test, feature = "fake"))]
 impl TestClock {
     /// A clock that shows `timestamp`.
     pub fn at(timestamp: Timestamp) -> Self {
-        Self(std::sync::Arc::new(timestamp.as_millis().into()))
+        Self(Arc::new(timestamp.as_millis().into()))
     }
 
     /// Sets the clock, forward or back.

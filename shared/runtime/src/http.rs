@@ -12,9 +12,9 @@ use crate::config::MaxUnits;
 use crate::telemetry::{Telemetry, WideEvent};
 use table::panic::catching;
 
-/// A permitted request with parsed parameters.
+/// A permitted request with parsed parameters. `H` is the state that the function's handlers share.
 #[derive(Debug)]
-pub struct Call<'a, S> {
+pub struct Call<'a, S, H> {
     /// The endpoint.
     pub endpoint: &'static Endpoint,
     /// The `{id}` in the path, decoded.
@@ -29,12 +29,14 @@ pub struct Call<'a, S> {
     pub session: Session<'a, S>,
     /// The log event of the invocation.
     pub log: &'a mut WideEvent,
+    /// The state that the function's handlers share.
+    pub shared: &'a H,
 }
 
-/// A function's answer to a call.
-pub trait Handler<S>: Send + Sync {
+/// The shared state of a function that answers calls.
+pub trait Handler<S>: Send + Sync + Sized {
     /// Answers a call to one of the function's endpoints.
-    fn answer(&self, call: Call<'_, S>) -> impl Future<Output = Result<Response, Problem>> + Send;
+    fn answer(call: Call<'_, S, Self>) -> impl Future<Output = Result<Response, Problem>> + Send;
 }
 
 /// The HTTP side of one function: everything around its handlers.
@@ -67,7 +69,7 @@ impl<C: Clock> HttpFunction<C> {
         event: ApiGatewayV2httpRequest,
         deadline: Deadline,
         store: &S,
-        handler: &impl Handler<S>,
+        shared: &impl Handler<S>,
     ) -> ApiGatewayV2httpResponse {
         let invocation = match self.function {
             Function::Ingest => Invocation::for_sender(deadline),
@@ -87,7 +89,7 @@ impl<C: Clock> HttpFunction<C> {
                 log.set("http.body_bytes", request.body.len());
 
                 let session = Session::new(store, &invocation, self.clock.now());
-                let answer = self.answer(&request, session, handler, &mut log);
+                let answer = self.answer(&request, session, shared, &mut log);
                 let answer = catching(Box::pin(answer)).await.unwrap_or_else(|panic| {
                     log.error("panic", &panic);
                     Err(Problem::panicked())
@@ -118,7 +120,7 @@ impl<C: Clock> HttpFunction<C> {
         &self,
         request: &Request,
         session: Session<'_, S>,
-        handler: &impl Handler<S>,
+        shared: &impl Handler<S>,
         log: &mut WideEvent,
     ) -> Result<Response, Problem> {
         let (endpoint, id) = endpoints::find(request, self.function)?;
@@ -140,7 +142,8 @@ impl<C: Clock> HttpFunction<C> {
             let needed = NeededAccess { access, place: endpoint.looks_at(&id) };
             let grant = self.authenticator.authorize(request, needed, session, log).await?;
             let params = Params::of(request, endpoint)?;
-            handler.answer(Call { endpoint, id, params, grant, request, session, log }).await
+            let call = Call { endpoint, id, params, grant, request, session, log, shared };
+            Handler::answer(call).await
         };
 
         if !stores_by_get {

@@ -30,12 +30,21 @@ impl Combine {
     pub fn value(self, function: Aggregate, values: &[Quotient]) -> Option<Exact> {
         let shown = || values.iter().map(Quotient::shown);
         let sum = || values.iter().fold(Quotient::from(Exact::zero()), Quotient::plus);
-        match (function, self, values) {
-            (_, _, []) => None,
-            (Aggregate::Sum | Aggregate::Count, _, _) | (_, Self::Sum, _) => Some(sum().shown()),
-            (Aggregate::Min, Self::Mean, _) => shown().min(),
-            (Aggregate::Max, Self::Mean, _) => shown().max(),
-            (_, Self::Mean, _) => Some(sum().divided(values.len() as u64).shown()),
+        if values.is_empty() {
+            return None;
+        }
+        if self == Self::Sum {
+            return Some(sum().shown());
+        }
+        match function {
+            Aggregate::Sum | Aggregate::Count => Some(sum().shown()),
+            Aggregate::Min => shown().min(),
+            Aggregate::Max => shown().max(),
+            Aggregate::Mean
+            | Aggregate::First
+            | Aggregate::Last
+            | Aggregate::TimeMean
+            | Aggregate::Increase => Some(sum().divided(values.len() as u64).shown()),
         }
     }
 }
@@ -48,7 +57,13 @@ pub fn value_of(function: Aggregate, row: &RowValues) -> Option<Quotient> {
             Quotient::of(&area.area, area.held.num_milliseconds().into())
         }
         Aggregate::Increase => row.increase.amount.clone().map(Quotient::from),
-        _ => function.of_rollup(row.rollup.as_ref()?),
+        Aggregate::Mean
+        | Aggregate::Min
+        | Aggregate::Max
+        | Aggregate::Sum
+        | Aggregate::Count
+        | Aggregate::First
+        | Aggregate::Last => function.of_rollup(row.rollup.as_ref()?),
     }
 }
 

@@ -134,7 +134,7 @@ impl<'a> DeviceQuestion<'a> {
 
     /// Refuses a range if too much of it is not rolled up. Callers that gather a range in parts check the whole first.
     pub fn check(&self) -> Result<(), SeriesError> {
-        Gathering::new(self, false).map(drop)
+        readings_needed(self).map(drop)
     }
 }
 
@@ -220,7 +220,7 @@ pub async fn gather(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
 ) -> Result<DeviceRollups, SeriesError> {
-    Gathering::new(question, false)?.run(session).await
+    Gathering::new(session, question, false)?.run().await
 }
 
 /// Gathers the rollups of the range. The same query reads the day before it, which may have the nearest values.
@@ -228,7 +228,7 @@ pub(crate) async fn gather_with_day_before(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
 ) -> Result<DeviceRollups, SeriesError> {
-    Gathering::new(question, true)?.run(session).await
+    Gathering::new(session, question, true)?.run().await
 }
 
 /// How a stored rollup is used.
@@ -241,7 +241,8 @@ enum Use {
     Split,
 }
 
-struct Gathering<'a> {
+struct Gathering<'a, S> {
+    session: Session<'a, S>,
     question: &'a DeviceQuestion<'a>,
     rules: FoldRules,
     gathered: DeviceRollups,
@@ -254,22 +255,34 @@ struct Gathering<'a> {
     wants_day_before: bool,
 }
 
-impl<'a> Gathering<'a> {
-    fn new(question: &'a DeviceQuestion<'a>, wants_day_before: bool) -> Result<Self, SeriesError> {
-        // This is the whole range if no rollups are used.
-        let ranges_to_read = uncovered(question.grid.range(), question.rolled_up_range());
-        let first = question.device.first_seen().min(question.now);
-        let lived = TimeRange::new(first, question.now).ok();
-        let lived_length = |part: &TimeRange| {
-            let part = lived.and_then(|lived| part.intersection(lived));
-            part.map_or(TimeDelta::zero(), TimeRange::length)
-        };
-        let length: TimeDelta = ranges_to_read.iter().map(lived_length).sum();
-        if length > question.max_read {
-            return Err(SeriesError::OutOfReach(too_long(question)));
-        }
+/// The ranges without rollups, and how long the device has lived in them. Refuses ranges that are too long.
+fn readings_needed(
+    question: &DeviceQuestion<'_>,
+) -> Result<(Vec<TimeRange>, TimeDelta), SeriesError> {
+    // This is the whole range if no rollups are used.
+    let ranges = uncovered(question.grid.range(), question.rolled_up_range());
+    let first = question.device.first_seen().min(question.now);
+    let lived = TimeRange::new(first, question.now).ok();
+    let lived_length = |part: &TimeRange| {
+        let part = lived.and_then(|lived| part.intersection(lived));
+        part.map_or(TimeDelta::zero(), TimeRange::length)
+    };
+    let length: TimeDelta = ranges.iter().map(lived_length).sum();
+    if length > question.max_read {
+        return Err(SeriesError::OutOfReach(too_long(question)));
+    }
+    Ok((ranges, length))
+}
 
+impl<'a, S: Store> Gathering<'a, S> {
+    fn new(
+        session: Session<'a, S>,
+        question: &'a DeviceQuestion<'a>,
+        wants_day_before: bool,
+    ) -> Result<Self, SeriesError> {
+        let (ranges_to_read, length) = readings_needed(question)?;
         Ok(Self {
+            session,
             question,
             rules: FoldRules::of(question.device),
             gathered: DeviceRollups::default(),
@@ -280,40 +293,36 @@ impl<'a> Gathering<'a> {
         })
     }
 
-    async fn run(mut self, session: Session<'_, impl Store>) -> Result<DeviceRollups, SeriesError> {
+    async fn run(mut self) -> Result<DeviceRollups, SeriesError> {
         if let Some(rolled_up) = self.question.rolled_up_range() {
-            self.take_rollups(session, rolled_up).await?;
+            self.take_rollups(rolled_up).await?;
         }
         for range in joined(std::mem::take(&mut self.ranges_to_read)) {
-            self.fold_readings(session, range).await?;
+            self.fold_readings(range).await?;
         }
 
         self.gathered.pieces.sort_by_key(|piece| piece.range.from());
-        self.date_moves(session).await?;
+        self.date_moves().await?;
         let levels = self.gathered.pieces.iter().map(|piece| piece.level).collect();
         Ok(DeviceRollups { levels, ..self.gathered })
     }
 
     /// Fills the range for which rollups are used with whole days, and the gaps between days with quarters. The last
     /// gap is filled from readings if they cost less.
-    async fn take_rollups(
-        &mut self,
-        session: Session<'_, impl Store>,
-        range: TimeRange,
-    ) -> Result<(), SeriesError> {
-        let days = self.read_days(session, range).await?;
+    async fn take_rollups(&mut self, range: TimeRange) -> Result<(), SeriesError> {
+        let days = self.read_days(range).await?;
         let mut gaps = uncovered(range, self.take_days(range, &days));
-        if self.take_newest(session, gaps.last(), &days).await? {
+        if self.take_newest(gaps.last(), &days).await? {
             gaps.pop();
         }
 
-        let mut quarters = self.read_quarters(session, &gaps, &days).await?;
+        let mut quarters = self.read_quarters(&gaps, &days).await?;
         for gap in gaps {
             let inside = overlapping(&mut quarters, gap);
             let first = inside.first().map_or(gap.to(), |quarter| quarter.range.from());
             // The oldest quarters expire first, so only time before the first quarter can have lost its quarters.
             if let Ok(without_quarters) = TimeRange::new(gap.from(), first) {
-                self.check_expiry(session, without_quarters, &days).await?;
+                self.check_expiry(without_quarters, &days).await?;
             }
             for quarter in inside {
                 self.take_quarter(quarter, gap)?;
@@ -323,15 +332,11 @@ impl<'a> Gathering<'a> {
     }
 
     /// Reads the daily rollups, if rows may be made from them. Keeps the day before the range if it has neighbours.
-    async fn read_days(
-        &mut self,
-        session: Session<'_, impl Store>,
-        range: TimeRange,
-    ) -> Result<Vec<StoredRollup>, SeriesError> {
+    async fn read_days(&mut self, range: TimeRange) -> Result<Vec<StoredRollup>, SeriesError> {
         if self.question.coarsest < Level::Days {
             return Ok(Vec::new());
         }
-        let days = self.unexpired_days(session, self.with_day_before(range)).await?;
+        let days = self.unexpired_days(self.with_day_before(range)).await?;
         self.gathered.day_before = days.first().filter(|day| self.has_neighbours(day)).cloned();
         Ok(days)
     }
@@ -358,7 +363,6 @@ impl<'a> Gathering<'a> {
     /// many quarters as may still be found.
     async fn read_quarters(
         &self,
-        session: Session<'_, impl Store>,
         gaps: &[TimeRange],
         days: &[StoredRollup],
     ) -> Result<Vec<StoredRollup>, SeriesError> {
@@ -374,7 +378,7 @@ impl<'a> Gathering<'a> {
             let length = QuarterHour::LENGTH * i32::try_from(most).expect("at most MAX_ROLLUPS");
             let parts = take_front(&mut gaps, length).into_iter();
             let requests = parts.map(|part| async move {
-                session.quarters(self.question.device.id(), part, false).await
+                self.session.quarters(self.question.device.id(), part, false).await
             });
             let found: Vec<_> = at_once(GAP_CONCURRENCY, requests).await?;
             quarters.extend(found.into_iter().flatten());
@@ -388,15 +392,11 @@ impl<'a> Gathering<'a> {
     }
 
     /// Reads the daily rollups of a range, without those that have expired.
-    async fn unexpired_days(
-        &self,
-        session: Session<'_, impl Store>,
-        range: TimeRange,
-    ) -> Result<Vec<StoredRollup>, SeriesError> {
+    async fn unexpired_days(&self, range: TimeRange) -> Result<Vec<StoredRollup>, SeriesError> {
         let zone = self.question.horizon.zone();
         let dates = zone.dates(range);
         let (order, limit) = (Order::Ascending, MAX_ROLLUPS);
-        let mut days = session.days(self.question.device.id(), dates, order, limit).await?;
+        let mut days = self.session.days(self.question.device.id(), dates, order, limit).await?;
         days.retain(|day| !day.is_expired(self.question.now));
         Ok(days)
     }
@@ -434,7 +434,6 @@ impl<'a> Gathering<'a> {
     /// expected. The attempt costs at most as much as the quarters.
     async fn take_newest(
         &mut self,
-        session: Session<'_, impl Store>,
         gap: Option<&TimeRange>,
         days: &[StoredRollup],
     ) -> Result<bool, SeriesError> {
@@ -448,7 +447,7 @@ impl<'a> Gathering<'a> {
         let range = TimeRange::new(gap.from(), to).expect("it is at least as long as the gap");
         let order = Order::Ascending;
         let query = RangeQuery { range, order, after: None, limit, consistent: false };
-        let page = session.device_readings(self.question.device.id(), &query).await?;
+        let page = self.session.device_readings(self.question.device.id(), &query).await?;
         if page.has_more {
             return Ok(false);
         }
@@ -562,13 +561,12 @@ impl<'a> Gathering<'a> {
     /// because days are kept longer.
     async fn check_expiry(
         &self,
-        session: Session<'_, impl Store>,
         without_quarters: TimeRange,
         days: &[StoredRollup],
     ) -> Result<(), SeriesError> {
         let days = match self.question.coarsest {
             Level::Days => days,
-            _ => &self.unexpired_days(session, without_quarters).await?,
+            _ => &self.unexpired_days(without_quarters).await?,
         };
         let has_readings = |day: &&StoredRollup| {
             let mut metrics = day.rollup.metrics.values();
@@ -590,7 +588,7 @@ impl<'a> Gathering<'a> {
 
     /// Finds when a moved device sent its first reading in the new room. No rollup shows this reading if its counter is
     /// 0.
-    async fn date_moves(&mut self, session: Session<'_, impl Store>) -> Result<(), SeriesError> {
+    async fn date_moves(&mut self) -> Result<(), SeriesError> {
         let device = self.question.device;
         let mut rules = device.metrics().values().map(MetricRule::of);
         if !rules.any(|rule| matches!(rule, MetricRule::Counter(_))) {
@@ -605,7 +603,7 @@ impl<'a> Gathering<'a> {
             if has_moved && piece.level > Level::Readings && left > 0 {
                 let (range, order) = (piece.range, Order::Ascending);
                 let first = NearestReading { device: device.id(), range, order, consistent: false };
-                piece.first = first.find(session).await?.map_or(piece.first, |first| first.at);
+                piece.first = first.find(self.session).await?.map_or(piece.first, |first| first.at);
                 left -= 1;
             }
         }

@@ -128,6 +128,7 @@ mod tests {
         let of = |from, to| Grid::quarters(minutes(from, to)).0;
         assert_eq!(of(14, 31), [minutes(0, 15), minutes(15, 30), minutes(30, 45)]);
         assert_eq!(of(15, 30), [minutes(15, 30)]);
+        // No quarter begins after the last instant that a timestamp can have.
         let last = given::range(
             Timestamp::MAX.saturating_add(TimeDelta::milliseconds(-1)),
             Timestamp::MAX,
@@ -136,9 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_taken_is_left() {
+    fn the_parts_of_a_range_outside_others_are_uncovered() {
         assert_eq!(uncovered(range(0, 9), []), [range(0, 9)]);
         assert_eq!(uncovered(range(0, 9), [range(0, 3), range(5, 9)]), [range(3, 5)]);
+    }
+
+    #[test]
+    fn ranges_that_touch_are_joined() {
         assert_eq!(joined(vec![range(5, 9), range(0, 5), range(10, 11)]).len(), 2);
     }
 

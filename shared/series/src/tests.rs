@@ -665,6 +665,20 @@ async fn rollups_of_older_settings_are_read_from_readings_for_a_month_then_used_
     assert_eq!(expired.levels, [Level::Days].into());
 }
 
+/// The readings of a counter that rises, shown as it is for some dozens of readings, then negative or as zero.
+fn a_counter_that_is_negative_for_hours(whole: TimeRange, random: &mut Rng) -> Vec<Reading> {
+    let (mut readings, mut moment, mut wh, mut left) = (Vec::new(), whole.from(), 50_000, 0);
+    while moment < whole.to() {
+        left = if left == 0 { random.i64(-60..60) } else { left - left.signum() };
+        wh += random.i64(0..300);
+        let shown = if left < 0 { -random.i64(0..2) * wh } else { wh };
+        let value = Exact::from(&number(&format!("{shown}e-3"))).to_string();
+        readings.push(reading(moment, "hall", &[(COUNTER, value)]));
+        moment = plus(moment, random.i64(1..40) * 60_000);
+    }
+    readings
+}
+
 /// Values that took part by older settings and do not any more, or the other way round, run for hours: those next to a
 /// range are far away.
 #[tokio::test]
@@ -673,15 +687,7 @@ async fn rows_are_those_of_the_newest_settings_whatever_was_rolled_up_before() {
     let (whole, now) = (range(first, plus(first, 6 * DAY)), plus(first, 8 * DAY));
     for seed in 0..60 {
         let mut random = Rng::with_seed(seed);
-        let (mut readings, mut moment, mut wh, mut left) = (Vec::new(), first, 50_000_i64, 0_i64);
-        while moment < whole.to() {
-            left = if left == 0 { random.i64(-60..60) } else { left - left.signum() };
-            wh += random.i64(0..300);
-            let shown = if left < 0 { -random.i64(0..2) * wh } else { wh };
-            let value = Exact::from(&number(&format!("{shown}e-3"))).to_string();
-            readings.push(reading(moment, "hall", &[(COUNTER, value)]));
-            moment = plus(moment, random.i64(1..40) * 60_000);
-        }
+        let readings = a_counter_that_is_negative_for_hours(whole, &mut random);
         let mut home = Home::of(readings, "UTC").await;
         let device = home.device.clone();
         let of = |(kind, is_net): (MetricKind, bool), number| {

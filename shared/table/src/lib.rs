@@ -63,7 +63,8 @@ pub use listing::{DueStates, ListPage, Listing, MAX_CACHED_ENTRIES};
 pub use meter_change::MeterChange;
 pub use nearest::NearestReading;
 pub use outcome::{
-    Added, BegunDeletion, Edited, InsertOutcome, PutOutcome, Registration, UpdateOutcome,
+    Added, BegunDeletion, Counting, Edited, InsertOutcome, MarksOutcome, PutOutcome, Registration,
+    UpdateOutcome,
 };
 pub use patterns::*;
 pub use pause::{Pauses, out_of_patience, while_throttled};

@@ -3,7 +3,7 @@
 use domain::{Deletion, Device, DeviceId, Room};
 use futures_util::{StreamExt as _, stream};
 
-use crate::{StoreError, StoreResult};
+use crate::{LateChanges, StoreError, StoreResult};
 
 /// The outcome of [`AddArrival`](crate::AddArrival).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +74,27 @@ pub enum UpdateOutcome<T, F = T> {
     Updated(T),
     /// A condition failed and nothing is written. Has the stored item or the reason; `None` if there is no item.
     ConditionFailed(Option<F>),
+}
+
+/// The outcome of counting the devices that a sender introduces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counting {
+    /// The devices are counted.
+    Counted,
+    /// With these devices there would be more than the limit, so none is counted. Has the stored number.
+    BeyondLimit {
+        /// The number that is stored.
+        stored: usize,
+    },
+}
+
+/// The outcome of storing marks of late changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MarksOutcome {
+    /// The marks are stored.
+    Stored,
+    /// The stored marks have another version than expected, and were not changed.
+    Outdated(LateChanges),
 }
 
 /// The outcome of a request to delete a device.

@@ -73,8 +73,7 @@ impl<'a> Submission<'a> {
         let payload = PayloadReader::of(endpoint);
         let time = params.get("time").map(Timestamp::parse_absolute).transpose();
         let named = params.get("device").map(named_device).transpose();
-        let (device, name) =
-            named.map_err(|why| Problem::field("device", why.to_string()))?.unzip();
+        let (device, name) = named.map_err(|why| Problem::field("device", why))?.unzip();
 
         Ok(Self {
             sender: RequestSender::of(grant),
@@ -99,7 +98,7 @@ impl<'a> Submission<'a> {
                 // There is a name only if the address names the device by name and not by id.
                 name: name.flatten(),
                 room: params.parse("room")?,
-                time: time.map_err(|why| Problem::field("time", why.to_string()))?,
+                time: time.map_err(|why| Problem::field("time", why))?,
             },
             max_payload: MAX_PAYLOAD,
             fetched: None,
@@ -109,7 +108,7 @@ impl<'a> Submission<'a> {
     /// The submission of an MQTT message in JSON, for which the rule of IoT Core names the device.
     pub(crate) fn of_message(message: &'a MqttMessage) -> Result<Self, Problem> {
         let device: Result<DeviceId, _> = message.device_id.parse();
-        let device = device.map_err(|why| Problem::field("device_id", why.to_string()))?;
+        let device = device.map_err(|why| Problem::field("device_id", why))?;
         Ok(Self {
             sender: RequestSender::Topic(device),
             format: ReadingFormat::Json,
@@ -166,7 +165,7 @@ fn named_device(text: &str) -> Result<(DeviceId, Option<Label>), IdError> {
 
 /// When a message arrived.
 fn arrival(millis: i64) -> Result<Timestamp, Problem> {
-    Timestamp::from_millis(millis).map_err(|why| Problem::field("timestamp", why.to_string()))
+    Timestamp::from_millis(millis).map_err(|why| Problem::field("timestamp", why))
 }
 
 /// The hash of a payload, as text. Equal payloads have the same one.

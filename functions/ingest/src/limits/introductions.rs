@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::{Device, DeviceId};
 use runtime::registry::FoundDevices;
-use table::{CountIntroduced, Session, StoreResult};
+use table::{CountIntroduced, Counting, Session, StoreResult};
 
 use crate::limits::counted_sender::CountedSender;
 use crate::store_request::{StoreRequest, refusal};
@@ -150,9 +150,10 @@ async fn count_in_table(
             break;
         }
         match session.count_introduced(&sender.name, wanted, sender.limit).await? {
-            None => return Ok(wanted),
-            // So many are counted already, and nothing was added.
-            Some(known) => wanted = wanted.min(sender.limit.saturating_sub(known)),
+            Counting::Counted => return Ok(wanted),
+            Counting::BeyondLimit { stored } => {
+                wanted = wanted.min(sender.limit.saturating_sub(stored));
+            }
         }
     }
     Ok(0)

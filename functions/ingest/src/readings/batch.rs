@@ -94,7 +94,9 @@ impl PlacedReadings {
                 self.origins.push(vec![origin]);
             }
             Slot::Occupied(slot) => {
-                self.readings[*slot.get()].absorb(reading).map_err(Refusal::whole)?;
+                self.readings[*slot.get()]
+                    .merge_later_within_limit(reading)
+                    .map_err(Refusal::whole)?;
                 self.origins[*slot.get()].push(origin);
             }
         }

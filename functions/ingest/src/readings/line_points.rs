@@ -220,7 +220,7 @@ impl LinePoints<'_> {
 
         timed.origins[*index].push(point.line);
         if !later.is_empty() {
-            timed.readings[*index].unite(point.reading(later)?);
+            timed.readings[*index].merge_later(point.reading(later)?);
         }
 
         Ok(*index)

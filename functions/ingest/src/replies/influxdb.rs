@@ -34,7 +34,7 @@ pub(crate) fn respond(dialect: Dialect, written: &WrittenLines<'_>) -> Response 
     let counted = [
         ("x-roomtide-skipped", "strings", points.strings),
         ("x-roomtide-merged", "points", points.merged),
-        ("x-roomtide-accepted-before", "lines", report.accepted_before.len()),
+        ("x-roomtide-accepted-before", "lines", report.accepted_before),
     ];
     counted
         .into_iter()
@@ -79,7 +79,7 @@ fn partial(dialect: Dialect, points: &LinePoints<'_>, report: &StoreReport) -> R
     }
 
     let text = sentences.join("\n");
-    let message = match report.accepted + report.accepted_before.len() {
+    let message = match report.accepted + report.accepted_before {
         0 => text,
         _ => format!("partial write: {text} dropped={}", report.rejected.len()),
     };

@@ -17,7 +17,7 @@ pub(crate) fn respond(mut report: StoreReport) -> Response {
     }
 
     let StoreReport { accepted, accepted_before, rejected, ignored, of_deleted, .. } = report;
-    let is_any_stored = accepted + accepted_before.len() > 0;
+    let is_any_stored = accepted + accepted_before > 0;
     if !is_any_stored && !rejected.is_empty() {
         let is_deleted = of_deleted == rejected.len();
         let (kind, detail) = if is_deleted {
@@ -38,13 +38,13 @@ pub(crate) fn respond(mut report: StoreReport) -> Response {
         (true, true) => 201,
         (true, false) => 207,
     };
-    Response::json(status, &Receipt::new(accepted, accepted_before.len(), rejected, ignored))
+    Response::json(status, &Receipt::new(accepted, accepted_before, rejected, ignored))
 }
 
 /// 503 or 500: the readings that are not stored, and the cause.
 fn respond_not_stored(report: StoreReport, cause: StoreError) -> Response {
     let StoreReport { accepted, accepted_before, rejected, ignored, not_stored, .. } = report;
-    let before = match accepted_before.len() {
+    let before = match accepted_before {
         0 => String::new(),
         before => format!(", and {before} were stored by an earlier attempt"),
     };
@@ -53,7 +53,7 @@ fn respond_not_stored(report: StoreReport, cause: StoreError) -> Response {
         ProblemKind::Internal => " once the server's error is mended",
         _ => "",
     };
-    let all = accepted + accepted_before.len() + not_stored.len();
+    let all = accepted + accepted_before + not_stored.len();
     let detail = format!(
         "Of {all} readings {accepted} are stored{before}; send the readings in not_stored again{when}. A reading with \
          a timestamp is stored once, however often it is sent; a reading without a timestamp is a new one each time."
@@ -105,7 +105,7 @@ impl Receipt {
 impl From<StoreReport> for Receipt {
     fn from(report: StoreReport) -> Self {
         let StoreReport { accepted, accepted_before, rejected, ignored, .. } = report;
-        Self::new(accepted, accepted_before.len(), rejected, ignored)
+        Self::new(accepted, accepted_before, rejected, ignored)
     }
 }
 

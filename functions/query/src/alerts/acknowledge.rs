@@ -3,16 +3,14 @@
 use ::alerts::{AlertSubject, EpisodeState, LinkKey};
 use api::{Problem, ProblemKind, Response, body};
 use domain::RuleId;
-use runtime::clock::Clock;
-use runtime::http::Call;
 use serde::Deserialize;
 use serde_json::json;
 use table::{AlertKey, ListPage, StoredAlertState};
 
-use super::body::MAX_BODY;
-use super::{rules, states};
-use crate::handlers::Handlers;
+use super::{MAX_BODY, UNREADABLE, rules, states};
 use crate::ports::Store;
+use crate::registry::lookup::readable;
+use crate::shared_state::Call;
 
 /// The body: the subject whose episode is acknowledged. Without a subject, all episodes of the rule are.
 #[derive(Deserialize)]
@@ -31,10 +29,7 @@ struct LinkBody {
 }
 
 /// `POST /alerts/{id}/acknowledge`: acknowledges the current episode of one subject, or of all subjects of the rule.
-pub(crate) async fn by_token(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn by_token(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let SubjectBody { subject } = body::read(call.request, MAX_BODY)?;
     let rule = rules::known(call).await?;
 
@@ -64,7 +59,7 @@ async fn acknowledge_all(rule: &RuleId, call: &mut Call<'_, impl Store>) -> Resu
     let (mut is_any, mut after) = (false, None);
     loop {
         let ListPage { listing, has_more } = states::page(Some(rule), after.as_ref(), call).await?;
-        let found = states::readable(listing, call);
+        let found = readable(listing, UNREADABLE, call);
         after = found.last().filter(|_| has_more).map(|state| state.key.clone());
 
         is_any |= acknowledge(found, call).await?;
@@ -88,10 +83,7 @@ async fn acknowledge(
 
 /// `POST /acknowledge`: acknowledges an episode by the key in a message's link, which permits nothing else. The answer
 /// is the same for a wrong rule, a wrong subject, a wrong key and an ended episode.
-pub(crate) async fn by_link(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn by_link(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let LinkBody { rule, subject, key } = body::read(call.request, MAX_BODY)?;
     let key = LinkKey::of(key);
     let found = states::one(&AlertKey { rule, subject }, call).await?;

@@ -2,21 +2,17 @@
 
 use ::alerts::{ChannelBody, Secret};
 use api::{Problem, Response, body};
-use domain::{ChannelId, Timestamp};
+use domain::Timestamp;
 use futures_util::future::try_join_all;
-use runtime::clock::Clock;
-use runtime::http::Call;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use table::{ChannelSecret, StoredChannel, WaitingMessage};
 
-use super::body::{MAX_BODY, wrong};
-use super::shown;
-use super::states::readable;
-use crate::handlers::Handlers;
+use super::{MAX_BODY, UNREADABLE, shown};
 use crate::ports::Store;
-use crate::registry::lookup::not_found;
+use crate::registry::lookup::{not_found, path_id, readable};
 use crate::saved::{contended, ensure_at_most};
+use crate::shared_state::Call;
 
 /// The maximum number of channels. The transaction that stores a message has an item for each channel.
 const MAX_CHANNELS: usize = 10;
@@ -29,10 +25,7 @@ const MAX_COUNTED: usize = 100;
 struct NoMembers {}
 
 /// `GET /channels`
-pub(crate) async fn list(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let channels = all(call).await?;
     let session = call.session;
     let shown = channels.iter().map(|channel| async move {
@@ -52,10 +45,7 @@ fn waiting(messages: &[WaitingMessage]) -> (usize, Option<Timestamp>) {
 }
 
 /// `GET /channels/{id}`
-pub(crate) async fn show(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn show(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let channel = known(call).await?;
     Ok(Response::json(200, &shown_now(&channel, call).await?))
 }
@@ -70,16 +60,13 @@ async fn shown_now(
 
 /// `PUT /channels/{id}`: saves a channel. Without a secret in the body, the stored secret stays. The edited channel
 /// sends new messages at once, and messages that failed before at their next attempt.
-pub(crate) async fn put(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
 
-    let id = channel_id(call)?;
+    let id = path_id(call)?;
     let body: ChannelBody = body::read(call.request, MAX_BODY)?;
-    let (wanted, secret) = body.channel(handlers.reach).map_err(wrong)?;
-    ensure_own_topic(secret.as_ref(), handlers.alert_topic.as_deref())?;
+    let (wanted, secret) = body.channel(call.shared.reach)?;
+    ensure_own_topic(secret.as_ref(), call.shared.alert_topic.as_deref())?;
     let channels = all(call).await?;
     let before = channels.iter().find(|channel| channel.id == id);
     if before.is_none() {
@@ -89,7 +76,7 @@ pub(crate) async fn put(
     // The stored secret is kept only if the kind stays the same. The kind of an unreadable channel is unknown.
     let known = before.and_then(|channel| channel.channel().ok());
     if secret.is_none() && known.as_ref().is_none_or(|known| known.kind != wanted.kind) {
-        return Err(wrong(Secret::missing(wanted.kind)));
+        return Err(Secret::missing(wanted.kind).into());
     }
     if let Some(before) = before
         && secret.is_none()
@@ -138,25 +125,19 @@ fn ensure_own_topic(secret: Option<&Secret>, own: Option<&str>) -> Result<(), Pr
 
 /// `DELETE /channels/{id}`: deletes a channel and its secret. Waiting messages expire, and a later channel with this id
 /// does not get them.
-pub(crate) async fn delete(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn delete(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let channel = known(call).await?;
     call.session.delete_channel(&channel.id).await?;
     Ok(Response::json(200, &json!({"deleted": 1, "has_more": false})))
 }
 
 /// `POST /channels/{id}/test`: stores a test message, which the `alerting` function sends within a minute.
-pub(crate) async fn test(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn test(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
 
     let NoMembers {} = body::read(call.request, MAX_BODY)?;
     let stored = known(call).await?;
-    let channel = stored.channel().map_err(wrong)?;
+    let channel = stored.channel()?;
     let message = WaitingMessage::test(stored.id, channel.name, now);
     // A test message of the same instant may already wait. That is not an error: one message is enough.
     call.session.put_test_message(&message).await?;
@@ -164,16 +145,12 @@ pub(crate) async fn test(
 }
 
 async fn all(call: &mut Call<'_, impl Store>) -> Result<Vec<StoredChannel>, Problem> {
-    Ok(readable(call.session.channels().await?, call))
+    Ok(readable(call.session.channels().await?, UNREADABLE, call))
 }
 
 /// The channel that the request's path names.
 async fn known(call: &mut Call<'_, impl Store>) -> Result<StoredChannel, Problem> {
-    let id = channel_id(call)?;
+    let id = path_id(call)?;
     let found = all(call).await?.into_iter().find(|channel| channel.id == id);
     found.ok_or_else(|| not_found("channel", id.as_str()))
-}
-
-fn channel_id(call: &Call<'_, impl Store>) -> Result<ChannelId, Problem> {
-    call.id.parse().map_err(|why| Problem::field("channel_id", format!("{why}")))
 }

@@ -3,37 +3,32 @@
 use ::alerts::{AlertSubject, Names, Rule, Watch};
 use api::{Problem, Response};
 use domain::{Decimal, Device, Label, RuleId, Timestamp, Unit, Zone};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use runtime::registry::RegistrySnapshot;
 use serde::Serialize;
 use table::{ListPage, LoggedMessage, MessageQuery};
 
-use super::rules;
-use super::states::readable;
+use super::{UNREADABLE, rules};
 use crate::answer::range_page::{self, RangeListPage};
 use crate::answer::row::Row;
-use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
+use crate::registry::lookup::{path_id, readable};
+use crate::shared_state::Call;
 
 /// `GET /alerts/{id}/history`: lists the messages of a rule, even of a deleted one.
-pub(crate) async fn history(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn history(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
 
     let query = query(call)?;
     let ListPage { listing, has_more } = call.session.told_messages(&query).await?;
-    let told = readable(listing, call);
+    let told = readable(listing, UNREADABLE, call);
     if told.is_empty() {
         // Without messages, a rule that does not exist is answered with 404.
         rules::known(call).await?;
     }
 
-    let horizon = handlers.known_state.horizon(call.session).await?;
-    let snapshot = handlers.registry.snapshot(call.session, call.log).await?;
+    let horizon = call.shared.known_state.horizon(call.session).await?;
+    let snapshot = call.shared.registry.snapshot(call.session, call.log).await?;
     let row = |told| ToldRow::of(told, &snapshot, horizon.zone(), now);
     let rows: Vec<ToldRow<'_>> = told.iter().map(row).collect();
 
@@ -43,7 +38,7 @@ pub(crate) async fn history(
 
 /// Reads the parameters. Without `from` or `to` the range is open at that end.
 fn query(call: &Call<'_, impl Store>) -> Result<MessageQuery, Problem> {
-    let rule = Some(rules::rule_id(call)?);
+    let rule = Some(path_id(call)?);
     let Call { request, params, .. } = call;
     let (range, after) =
         range_page::begin(request, params, || open_range(params, call.session.now))?;

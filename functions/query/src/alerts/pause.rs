@@ -3,15 +3,13 @@
 use ::alerts::Rule;
 use api::{Problem, Response, body};
 use domain::{Edit, TextOrNumber};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use serde::Deserialize;
 use table::StoredRule;
 
-use super::body::MAX_BODY;
+use super::MAX_BODY;
 use super::{rules, until};
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// The body: the end of the pause; `null` ends the pause now.
 #[derive(Deserialize)]
@@ -22,10 +20,7 @@ struct PauseBody {
 }
 
 /// `POST /alerts/{id}/pause`
-pub(crate) async fn pause(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn pause(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
 
     let PauseBody { until } = body::read(call.request, MAX_BODY)?;
@@ -39,7 +34,7 @@ pub(crate) async fn pause(
     rules::save(Some(&before), &rule, call).await?;
     if until.is_none() {
         // With the end of the pause a message may be due. If this judgement fails, the next scheduled one makes it.
-        rules::judge(&handlers.judging, &rule, call).await;
+        rules::judge(&rule, call).await;
     }
 
     let shown = rules::shown_now(&rule, call).await.map_err(rules::after_saving)?;

@@ -5,19 +5,17 @@ use api::{Problem, Response, body};
 use chrono::TimeDelta;
 use domain::{DeviceId, Label, TextOrNumber, TimeRange, Timestamp};
 use judging::{MAX_PREVIEW, Preview, PreviewQuestion, Previewed, subjects_of};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use series::UnfoldedChanges;
 use std::time::Duration;
 use table::MAX_CACHED_ENTRIES;
 
-use super::body::{MAX_BODY, wrong};
+use super::MAX_BODY;
 use super::{rules, warnings};
 use crate::failure::problem;
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::shared_state::{Call, SharedState};
 
 /// The length of the range if `from` is absent.
 const DEFAULT_RANGE: TimeDelta = TimeDelta::days(7);
@@ -38,11 +36,8 @@ struct PreviewBody {
 }
 
 /// `POST /alerts/preview`: tries a rule on the past, by the same code as real judgements.
-pub(crate) async fn preview(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let Handlers { judging, registry, .. } = handlers;
+pub(crate) async fn preview(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let SharedState { judging, .. } = call.shared;
     let now = call.session.now;
 
     let body: PreviewBody = body::read(call.request, MAX_BODY)?;
@@ -51,7 +46,7 @@ pub(crate) async fn preview(
     // A preview needs no name.
     let name = || Label::try_from("preview".to_owned()).expect("a label");
     rule.name.get_or_insert_with(name);
-    let rule = rule.rule(now).map_err(wrong)?;
+    let rule = rule.rule(now)?;
     let devices = judging.session(call.session).devices().await?;
     if !devices.is_whole() && !matches!(rule.scope, Scope::Device(_)) {
         let why = format!(
@@ -62,7 +57,7 @@ pub(crate) async fn preview(
 
     let subjects = chosen(subjects_of(&rule, devices.iter()), requested)?;
 
-    let horizon = handlers.known_state.horizon(call.session).await?;
+    let horizon = call.shared.known_state.horizon(call.session).await?;
     let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
     let mut shown = Vec::new();
     for subject in subjects.iter().take(MAX_SUBJECTS) {
@@ -87,10 +82,8 @@ pub(crate) async fn preview(
     if let Some(lag) = lacking.of(with_lead(range), device_of(&subjects)) {
         answer["rollups_lack"] = json!(lag);
     }
-    if let Some(seconds) = rules::silent_after(judging, &rule, call).await? {
-        answer["silent_after"] = seconds.into();
-    }
-    let warnings = warnings::of_subjects(&rule, registry, call).await?;
+    rules::add_silent_after(&mut answer, &rule, call).await?;
+    let warnings = warnings::of_subjects(&rule, call).await?;
     if !warnings.is_empty() {
         answer["warnings"] = json!(warnings);
     }
@@ -114,12 +107,11 @@ impl PreviewBody {
     fn range(&self, now: Timestamp) -> Result<TimeRange, Problem> {
         let end = |name: &str, text: &Option<TextOrNumber>, default: Timestamp| {
             let end = text.as_ref().map_or(Ok(default), |text| Timestamp::parse(text, now));
-            end.map_err(|why| Problem::field(name, why.to_string()))
+            end.map_err(|why| Problem::field(name, why))
         };
         let to = end("to", &self.to, now)?;
         let from = end("from", &self.from, to.saturating_add(-DEFAULT_RANGE))?;
-        let range =
-            TimeRange::new(from, to).map_err(|why| Problem::field("from", why.to_string()))?;
+        let range = TimeRange::new(from, to).map_err(|why| Problem::field("from", why))?;
         if to.since(from) > MAX_PREVIEW {
             let days = MAX_PREVIEW.num_days();
             return Err(Problem::field("from", format!("is more than {days} days before to")));

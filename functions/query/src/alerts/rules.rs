@@ -4,19 +4,16 @@ use ::alerts::{MAX_BACK, Rule, RuleBody, Scope, Watch};
 use api::{Problem, ProblemKind, Response, body};
 use chrono::TimeDelta;
 use domain::RuleId;
-use judging::{Judging, LostMessages, SeriesError};
-use runtime::clock::Clock;
-use runtime::http::Call;
+use judging::{LostMessages, SeriesError};
 use runtime::telemetry::chain;
 use serde_json::{Value, json};
 use table::{ListPage, Rechecked, StoredAlertState, StoredRule};
 
-use super::body::{MAX_BODY, wrong};
-use super::{shown, states, until, warnings};
-use crate::handlers::Handlers;
+use super::{MAX_BODY, UNREADABLE, shown, states, until, warnings};
 use crate::ports::Store;
-use crate::registry::lookup::not_found;
+use crate::registry::lookup::{not_found, path_id};
 use crate::saved::contended;
+use crate::shared_state::Call;
 
 /// The largest number of alert rules.
 const MAX_RULES: usize = 100;
@@ -25,10 +22,7 @@ const LISTED_STATES: usize = 20;
 const SHOWN_STATES: usize = 1_000;
 
 /// `GET /alerts`
-pub(crate) async fn list(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let rules = call.session.alert_rules().await?;
     let channels = call.session.channels().await?;
     let ListPage { listing: states, has_more } = states::page(None, None, call).await?;
@@ -51,36 +45,32 @@ pub(crate) async fn list(
     });
     if !damaged.is_empty() {
         answer["damaged"] = json!(damaged);
-        call.log.set("alerts.unreadable", damaged);
+        call.log.set(UNREADABLE, damaged);
     }
 
     Ok(Response::json(200, &answer))
 }
 
 /// `GET /alerts/{id}`
-pub(crate) async fn show(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn show(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let rule = known(call).await?;
     let mut shown = shown_now(&rule, call).await?;
-    if let Some(seconds) = silent_after(&handlers.judging, &rule.definition, call).await? {
-        shown["silent_after"] = seconds.into();
-    }
+    add_silent_after(&mut shown, &rule.definition, call).await?;
     Ok(Response::json(200, &shown))
 }
 
-/// For a rule about the silence of one device: the seconds without a reading after which the device counts as silent.
-pub(crate) async fn silent_after(
-    judging: &Judging,
+/// For a rule about the silence of one device, shows the seconds without a reading after which the device is silent.
+pub(crate) async fn add_silent_after(
+    shown: &mut Value,
     rule: &Rule,
     call: &mut Call<'_, impl Store>,
-) -> Result<Option<i64>, Problem> {
+) -> Result<(), Problem> {
     let (watch @ Watch::Silence { .. }, Scope::Device(device)) = (&rule.watch, &rule.scope) else {
-        return Ok(None);
+        return Ok(());
     };
-    let limit = judging.session(call.session).silent_after(watch, device).await?;
-    Ok(Some(limit.num_seconds()))
+    let limit = call.shared.judging.session(call.session).silent_after(watch, device).await?;
+    shown["silent_after"] = limit.num_seconds().into();
+    Ok(())
 }
 
 /// A rule with its current states, as JSON.
@@ -94,14 +84,11 @@ pub(crate) async fn shown_now(
 }
 
 /// `PUT /alerts/{id}`: saves a rule. An equal rule changes nothing.
-pub(crate) async fn put(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
-    let id = rule_id(call)?;
+    let id = path_id(call)?;
     let body: RuleBody = body::read(call.request, MAX_BODY)?;
-    let wanted = body.rule(now).map_err(wrong)?;
+    let wanted = body.rule(now)?;
     until::check("paused_until", wanted.paused_until, now)?;
     let before = call.session.alert_rule(&id).await?;
     if before.is_none() {
@@ -115,25 +102,21 @@ pub(crate) async fn put(
         make_room(&rule, call).await?;
     }
 
-    let unjudged = judge(&handlers.judging, &rule, call).await;
-    let shown = Box::pin(shown_saved(handlers, &rule, unjudged, call)).await;
+    let unjudged = judge(&rule, call).await;
+    let shown = Box::pin(shown_saved(&rule, unjudged, call)).await;
     Ok(Response::json(200, &shown.map_err(after_saving)?))
 }
 
 /// A saved rule, with its states and warnings.
 async fn shown_saved(
-    handlers: &Handlers<impl Clock>,
     rule: &StoredRule,
     unjudged: Option<String>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Value, Problem> {
-    let Handlers { registry, judging, .. } = handlers;
     let mut shown = shown_now(rule, call).await?;
-    let mut warnings = warnings::of(&rule.definition, registry, call).await?;
+    let mut warnings = warnings::of(&rule.definition, call).await?;
     warnings.extend(unjudged);
-    if let Some(seconds) = silent_after(judging, &rule.definition, call).await? {
-        shown["silent_after"] = seconds.into();
-    }
+    add_silent_after(&mut shown, &rule.definition, call).await?;
     if !warnings.is_empty() {
         shown["warnings"] = json!(warnings);
     }
@@ -197,16 +180,12 @@ pub(crate) async fn save(
 
 /// Judges a saved rule on its readings. An unchanged rule is judged too, because its last judgement may have failed.
 /// Returns a warning if something was not judged; the rule stays saved.
-pub(crate) async fn judge(
-    judging: &Judging,
-    rule: &StoredRule,
-    call: &mut Call<'_, impl Store>,
-) -> Option<String> {
+pub(crate) async fn judge(rule: &StoredRule, call: &mut Call<'_, impl Store>) -> Option<String> {
     if !rule.definition.is_on {
         return None;
     }
 
-    let session = judging.session(call.session);
+    let session = call.shared.judging.session(call.session);
     let report = match Box::pin(session.judge_saved(rule)).await {
         Ok(report) => report,
         Err(failure) => return Some(not_judged("the rule", failure, call)),
@@ -266,11 +245,8 @@ fn too_many() -> Problem {
 }
 
 /// `DELETE /alerts/{id}`: deletes a rule and its states. The `alerting` function drops its waiting messages.
-pub(crate) async fn delete(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let id = rule_id(call)?;
+pub(crate) async fn delete(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let id = path_id(call)?;
     let was_there = call.session.delete_alert_rule(&id).await?;
     // An earlier request may have deleted the rule, and failed before it deleted the states.
     let states = call.session.delete_alert_states(&id).await?;
@@ -282,12 +258,7 @@ pub(crate) async fn delete(
 
 /// The rule that the request's path names.
 pub(crate) async fn known(call: &mut Call<'_, impl Store>) -> Result<StoredRule, Problem> {
-    let id = rule_id(call)?;
+    let id = path_id(call)?;
     let found = call.session.alert_rule(&id).await?;
     found.ok_or_else(|| not_found("rule", id.as_str()))
-}
-
-/// The id of the rule in the request's path.
-pub(crate) fn rule_id(call: &Call<'_, impl Store>) -> Result<RuleId, Problem> {
-    call.id.parse().map_err(|why| Problem::field("rule_id", format!("{why}")))
 }

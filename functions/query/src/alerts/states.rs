@@ -3,11 +3,12 @@
 use ::alerts::EpisodeState;
 use api::{Problem, ProblemKind};
 use domain::RuleId;
-use runtime::http::Call;
-use runtime::telemetry::chain;
-use table::{AlertKey, AlertState, ListPage, Listing, StoredAlertState};
+use table::{AlertKey, AlertState, ListPage, StoredAlertState};
 
+use super::UNREADABLE;
 use crate::ports::Store;
+use crate::registry::lookup::readable;
+use crate::shared_state::Call;
 
 /// The number of states on a page. An answer shows states of one page at most.
 const MAX_STATES: usize = 1_000;
@@ -20,7 +21,7 @@ pub(crate) async fn of(
     call: &mut Call<'_, impl Store>,
 ) -> Result<(Vec<StoredAlertState>, bool), Problem> {
     let ListPage { listing, has_more } = page(rule, None, call).await?;
-    Ok((readable(listing, call), has_more))
+    Ok((readable(listing, UNREADABLE, call), has_more))
 }
 
 /// A page of the states of one rule or of all rules, with the unreadable items.
@@ -30,15 +31,6 @@ pub(crate) async fn page(
     call: &mut Call<'_, impl Store>,
 ) -> Result<ListPage<StoredAlertState>, Problem> {
     Ok(call.session.alert_state_page(rule, after, MAX_STATES).await?)
-}
-
-/// The readable entries of a list; the log names the unreadable ones.
-pub(crate) fn readable<T>(listing: Listing<T>, call: &mut Call<'_, impl Store>) -> Vec<T> {
-    let unreadable: Vec<String> = listing.unreadable.iter().map(|item| chain(item)).collect();
-    if !unreadable.is_empty() {
-        call.log.set("alerts.unreadable", unreadable);
-    }
-    listing.found
 }
 
 /// The current state of a rule for one subject.

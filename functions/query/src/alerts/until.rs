@@ -23,9 +23,7 @@ pub(crate) fn read(
     };
     let until = match duration::parse(text, "smhdw") {
         Some(time) => now.saturating_add(time),
-        None => {
-            Timestamp::parse(text, now).map_err(|why| Problem::field(field, why.to_string()))?
-        }
+        None => Timestamp::parse(text, now).map_err(|why| Problem::field(field, why))?,
     };
     if until <= now {
         return Err(Problem::field(field, format!("is {:?}, which is over", excerpt(text))));

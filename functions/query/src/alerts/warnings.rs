@@ -4,20 +4,17 @@ use ::alerts::{Group, NoData, Rule, Scope, Watch};
 use api::Problem;
 use domain::{Device, MetricName};
 use judging::{MAX_FEW, devices_of, has_sent_watched};
-use runtime::clock::Clock;
-use runtime::http::Call;
-use runtime::registry::CachedRegistry;
 use table::MAX_CACHED_ENTRIES;
 
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// The warnings about a saved rule: those about its subjects, and that nobody is told.
 pub(crate) async fn of(
     rule: &Rule,
-    registry: &CachedRegistry<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<String>, Problem> {
-    let mut warnings = of_subjects(rule, registry, call).await?;
+    let mut warnings = of_subjects(rule, call).await?;
     let channels = call.session.channels().await?;
     if channels.found.is_empty() {
         warnings.push("there is no channel, so nobody is told".to_owned());
@@ -28,17 +25,16 @@ pub(crate) async fn of(
 /// The warnings about what a rule watches, each as `member: what is odd`.
 pub(crate) async fn of_subjects(
     rule: &Rule,
-    registry: &CachedRegistry<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<String>, Problem> {
     let mut warnings = Vec::new();
     match &rule.scope {
-        Scope::Device(id) => match registry.device(id, call.session, call.log).await? {
+        Scope::Device(id) => match call.shared.registry.device(id, call.session, call.log).await? {
             Some(device) => warnings.extend(of_device(rule, &device)),
             None => warnings.push(format!("device: nothing of {id} has arrived yet")),
         },
         Scope::Each(Group::Room(id)) | Scope::RoomMean(id) => {
-            if registry.room(id, call.session, call.log).await?.is_none() {
+            if call.shared.registry.room(id, call.session, call.log).await?.is_none() {
                 let is_mean = matches!(rule.scope, Scope::RoomMean(_));
                 let member = if is_mean { "mean_of_room" } else { "room" };
                 warnings.push(format!("{member}: there is no room {id} yet"));
@@ -48,7 +44,7 @@ pub(crate) async fn of_subjects(
     }
 
     if !matches!(rule.scope, Scope::Device(_)) {
-        let snapshot = registry.snapshot_for_list(call.session, call.log).await?;
+        let snapshot = call.shared.registry.snapshot_for_list(call.session, call.log).await?;
         warnings.extend(match snapshot.all_devices() {
             Some(all) => of_devices(rule, &devices_of(rule, all.values()).collect::<Vec<_>>()),
             None => of_unknown_devices(rule),

@@ -2,12 +2,12 @@
 
 use api::{Params, Problem, Request, Response};
 use domain::TimeRange;
-use runtime::http::Call;
 
 use crate::answer::cursor::{self, CursorPosition};
 use crate::answer::page::RowPage;
 use crate::answer::row::Row;
 use crate::answer::sheet::FixedColumns;
+use crate::shared_state::Call;
 
 /// The range of a page, and the position after which the page begins. The first page reads the range with `requested`;
 /// further pages take it from the cursor, so that the range stays the same.

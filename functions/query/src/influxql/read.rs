@@ -30,8 +30,8 @@ const INSTANT: TimeDelta = TimeDelta::milliseconds(1);
 const REACH: [TimeDelta; 3] = [TimeDelta::days(2), TimeDelta::days(31), TimeDelta::days(400)];
 
 /// The parameters of a read, the same for all its devices: what is read, the range and the rows.
-#[derive(Debug)]
-pub(super) struct Reads<'a> {
+pub(super) struct Reads<'a, S> {
+    pub(super) session: Session<'a, S>,
     pub(super) way: ReadWay,
     pub(super) range: TimeRange,
     /// The rows, if they are made from rollups. If readings are read, the whole range is one row.
@@ -39,22 +39,20 @@ pub(super) struct Reads<'a> {
     pub(super) horizon: &'a Horizon,
     /// Whether a device's readings in different rooms are different points.
     pub(super) is_by_room: bool,
-    pub(super) now: Timestamp,
 }
 
 /// Reads the wanted data of each device, in order. All subqueries of a statement share the allowance of read units.
 pub(super) async fn read(
-    session: Session<'_, impl Store>,
-    reads: &Reads<'_>,
+    reads: &Reads<'_, impl Store>,
     wanted: &[WantedDevice<'_>],
     allowance: &mut ReadAllowance<'_>,
 ) -> Result<Vec<DeviceData>, Failure> {
     let densities = allowance.densities;
-    let levels = wanted.iter().map(|device| reads.level(session, device, densities));
+    let levels = wanted.iter().map(|device| reads.level(device, densities));
     let levels: Vec<(Level, f64)> = at_once(DEVICE_CONCURRENCY, levels).await?;
     allowance.add_units(levels.iter().map(|(_, units)| units).sum()).map_err(too_dear)?;
     let found = wanted.iter().zip(levels);
-    let found = found.map(|(device, (level, _))| reads.found(session, device, level));
+    let found = found.map(|(device, (level, _))| reads.found(device, level));
     at_once(DEVICE_CONCURRENCY, found).await
 }
 
@@ -65,14 +63,15 @@ fn too_dear(TooDear { units, max_units }: TooDear) -> QueryError {
     ))
 }
 
-impl Reads<'_> {
+impl<S: Store> Reads<'_, S> {
     /// The question about one device. `coarsest` says which are the coarsest items to read.
     pub(super) fn question<'b>(
         &'b self,
         device: &'b Device,
         coarsest: Level,
     ) -> DeviceQuestion<'b> {
-        let question = DeviceQuestion::of(device, &self.grid, self.horizon, coarsest, self.now);
+        let question =
+            DeviceQuestion::of(device, &self.grid, self.horizon, coarsest, self.session.now);
         DeviceQuestion { is_by_room: self.is_by_room, max_read: TimeDelta::MAX, ..question }
     }
 
@@ -84,7 +83,6 @@ impl Reads<'_> {
     /// The kind of items from which a device's rows are made, and the estimated read units.
     async fn level(
         &self,
-        session: Session<'_, impl Store>,
         wanted: &WantedDevice<'_>,
         densities: &Densities,
     ) -> Result<(Level, f64), Failure> {
@@ -94,7 +92,7 @@ impl Reads<'_> {
             ReadWay::Rollups => self.coarsest(),
         };
         let question = self.question(wanted.device, coarsest);
-        let cost = densities.cost(session, &question).await?;
+        let cost = densities.cost(self.session, &question).await?;
         let level = match coarsest {
             Level::QuarterHours if cost.quarters >= cost.readings => Level::Readings,
             level => level,
@@ -125,25 +123,20 @@ impl Reads<'_> {
         }
     }
 
-    async fn found(
-        &self,
-        session: Session<'_, impl Store>,
-        wanted: &WantedDevice<'_>,
-        level: Level,
-    ) -> Result<DeviceData, Failure> {
+    async fn found(&self, wanted: &WantedDevice<'_>, level: Level) -> Result<DeviceData, Failure> {
         match self.way {
             ReadWay::Rollups => {
                 let question = self.question(wanted.device, level);
-                let gathered = gather(session, &question).await?;
+                let gathered = gather(self.session, &question).await?;
                 let pieces = gathered.pieces.into_iter().map(|piece| (piece.range, piece.rollup));
                 Ok(DeviceData::Pieces(pieces.collect()))
             }
             ReadWay::Readings => {
                 let question = self.question(wanted.device, level);
-                Ok(DeviceData::Readings(readings(session, &question, self.range).await?))
+                Ok(DeviceData::Readings(readings(self.session, &question, self.range).await?))
             }
             ReadWay::Some(order, number) => {
-                self.some(session, wanted, order, number).await.map(DeviceData::Readings)
+                self.some(wanted, order, number).await.map(DeviceData::Readings)
             }
         }
     }
@@ -151,7 +144,6 @@ impl Reads<'_> {
     /// Reads the newest or the oldest readings until each metric has `number` of them. Sorts them oldest first.
     async fn some(
         &self,
-        session: Session<'_, impl Store>,
         wanted: &WantedDevice<'_>,
         order: Order,
         number: usize,
@@ -164,7 +156,7 @@ impl Reads<'_> {
             let limit = match pages.next() {
                 Some(limit) => limit.max(number.min(PAGE)),
                 None if number == 1 && self.horizon.state().is_some() => {
-                    found.extend(self.of_rollups(session, wanted, &found, order).await?);
+                    found.extend(self.of_rollups(wanted, &found, order).await?);
                     break;
                 }
                 None => PAGE,
@@ -172,7 +164,7 @@ impl Reads<'_> {
 
             let after = found.last().map(ReadingKey::of);
             let query = RangeQuery { range: self.range, order, after, limit, consistent: false };
-            let page = session.device_readings(wanted.device.id(), &query).await?;
+            let page = self.session.device_readings(wanted.device.id(), &query).await?;
             found.extend(page.items);
             if !page.has_more || wanted.lacking(&found, number).is_empty() {
                 break;
@@ -195,7 +187,6 @@ impl Reads<'_> {
     /// the first rollup is not searched.
     async fn of_rollups(
         &self,
-        session: Session<'_, impl Store>,
         wanted: &WantedDevice<'_>,
         found: &[Reading],
         order: Order,
@@ -216,7 +207,7 @@ impl Reads<'_> {
                 Order::Descending => last.saturating_add(-days).max(first),
             };
             let Ok(part) = TimeRange::new(near.min(far), near.max(far)) else { continue };
-            more.extend(self.nearest(session, wanted.device, part, &lacking, order).await?);
+            more.extend(self.nearest(wanted.device, part, &lacking, order).await?);
 
             let still = wanted.lacking(&more, 1);
             lacking.retain(|metric| still.contains(metric));
@@ -232,16 +223,16 @@ impl Reads<'_> {
     /// them, say when each metric was sent. Only the readings of these instants are then returned.
     async fn nearest(
         &self,
-        session: Session<'_, impl Store>,
         device: &Device,
         range: TimeRange,
         metrics: &[&MetricName],
         order: Order,
     ) -> Result<Vec<Reading>, Failure> {
         let grid = Grid::total(range);
-        let question = DeviceQuestion::of(device, &grid, self.horizon, Level::Days, self.now);
+        let question =
+            DeviceQuestion::of(device, &grid, self.horizon, Level::Days, self.session.now);
         let question = DeviceQuestion { max_read: TimeDelta::MAX, ..question };
-        let pieces = gather(session, &question).await?.pieces;
+        let pieces = gather(self.session, &question).await?.pieces;
 
         let mut instants: BTreeSet<Timestamp> = BTreeSet::new();
         for metric in metrics {
@@ -255,7 +246,7 @@ impl Reads<'_> {
         let mut found = Vec::new();
         for at in instants {
             let instant = TimeRange::new(at, at.saturating_add(INSTANT)).expect("it has a length");
-            found.extend(readings(session, &question, instant).await?);
+            found.extend(readings(self.session, &question, instant).await?);
         }
         Ok(found)
     }

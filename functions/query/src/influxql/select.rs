@@ -19,28 +19,26 @@ use crate::registry::presence;
 use series::{Densities, Grid, Horizon, Level, ReadAllowance, UnfoldedChanges, readings};
 
 /// Data that every `SELECT` of a query uses.
-#[derive(Debug)]
-pub(super) struct QueryContext<'a> {
+pub(super) struct QueryContext<'a, S> {
+    pub(super) session: Session<'a, S>,
     pub(super) snapshot: &'a RegistrySnapshot,
     pub(super) rooms: &'a RoomTexts<'a>,
     pub(super) horizon: &'a Horizon,
     pub(super) densities: &'a Densities,
     pub(super) epoch: Epoch,
-    pub(super) now: Timestamp,
 }
 
 /// Runs a `SELECT`.
 pub(super) async fn select(
-    session: Session<'_, impl Store>,
-    context: &QueryContext<'_>,
+    context: &QueryContext<'_, impl Store>,
     select: &Select,
 ) -> Result<StatementResult, Failure> {
     let devices: Vec<&Device> = context.snapshot.devices.values().collect();
-    let Some(plan) = SelectPlan::of(select, &devices, context.rooms, context.now)? else {
+    let Some(plan) = SelectPlan::of(select, &devices, context.rooms, context.session.now)? else {
         return Ok(Vec::new().into());
     };
     let allowance = ReadAllowance::of(MAX_UNITS, context.densities);
-    let mut run = SelectRun { session, context, allowance, warning: None };
+    let mut run = SelectRun { context, allowance, warning: None };
     let rows = run.rows(&plan).await?;
     Ok(StatementResult::with_warning(plan.series(rows, context.epoch), run.warning))
 }
@@ -58,8 +56,7 @@ pub(super) fn names_a_device(
 
 /// A `SELECT` while it runs.
 struct SelectRun<'r, S> {
-    session: Session<'r, S>,
-    context: &'r QueryContext<'r>,
+    context: &'r QueryContext<'r, S>,
     /// The read units that all subqueries share.
     allowance: ReadAllowance<'r>,
     warning: Option<String>,
@@ -86,11 +83,10 @@ impl<S: Store> SelectRun<'_, S> {
     }
 
     async fn of_devices(&mut self, selection: &DeviceSelection<'_>) -> Result<Vec<Rows>, Failure> {
-        let Self { session, context, .. } = *self;
-        let QueryContext { horizon, now, .. } = *context;
+        let QueryContext { session, horizon, .. } = *self.context;
         let DeviceSelection { way, range, is_by_room, .. } = *selection;
         let grid = Grid::between(range, selection.cuts.clone());
-        let reads = Reads { way, range, grid, horizon, is_by_room, now };
+        let reads = Reads { session, way, range, grid, horizon, is_by_room };
 
         let mut wanted = selection.wanted();
         // By room, rollups matter even if the values come from readings: they say which devices were there.
@@ -99,10 +95,10 @@ impl<S: Store> SelectRun<'_, S> {
             lacking = Some(UnfoldedChanges::read(session, horizon).await?);
         }
         if is_by_room {
-            wanted = without_absent(wanted, selection, session, context).await?;
+            wanted = without_absent(wanted, selection, self.context).await?;
         }
 
-        let found = Box::pin(read(session, &reads, &wanted, &mut self.allowance)).await?;
+        let found = Box::pin(read(&reads, &wanted, &mut self.allowance)).await?;
         let lag = lacking.and_then(|unfolded| unfolded.of(range, None));
         self.warning = lag.map(|lag| lag.text()).or(self.warning.take());
 
@@ -111,7 +107,7 @@ impl<S: Store> SelectRun<'_, S> {
         let mut answer = selection.answer();
         for mut group in selection.groups(&found) {
             let extremes = selection.extremes(&group);
-            group.instant = earliest_instant(session, &reads, &extremes).await?;
+            group.instant = earliest_instant(&reads, &extremes).await?;
             answer.add(group)?;
         }
 
@@ -122,8 +118,7 @@ impl<S: Store> SelectRun<'_, S> {
 /// The earliest time at which a value was smallest or largest; `None` without values. A rollup has only the value; its
 /// readings have the timestamp.
 async fn earliest_instant(
-    session: Session<'_, impl Store>,
-    reads: &Reads<'_>,
+    reads: &Reads<'_, impl Store>,
     extremes: &[Extreme<'_>],
 ) -> Result<Option<Timestamp>, Failure> {
     let mut earliest: Option<Timestamp> = None;
@@ -132,7 +127,7 @@ async fn earliest_instant(
             break;
         }
         let question = reads.question(device, Level::Readings);
-        let readings = readings(session, &question, *range).await?;
+        let readings = readings(reads.session, &question, *range).await?;
         let found = readings.iter().find(|reading| reading.metrics().get(*metric) == Some(*value));
         // The readings of a rollup may have expired. Then the rollup's start is the best known timestamp.
         let at = found.map_or(range.from(), |reading| reading.at);
@@ -148,14 +143,13 @@ const MAX_ROOMS: usize = 50;
 async fn without_absent<'a>(
     wanted: Vec<WantedDevice<'a>>,
     selection: &DeviceSelection<'a>,
-    session: Session<'_, impl Store>,
-    context: &QueryContext<'_>,
+    context: &QueryContext<'_, impl Store>,
 ) -> Result<Vec<WantedDevice<'a>>, Failure> {
     let Some(rooms) = selection.rooms_by_device(context.rooms, MAX_ROOMS) else {
         return Ok(wanted);
     };
     let all: BTreeSet<&RoomId> = rooms.values().flatten().collect();
-    let seen = presence::seen(session, all, selection.range).await?;
+    let seen = presence::seen(context.session, all, selection.range).await?;
 
     let may_have_been_there = |wanted: &WantedDevice<'_>| {
         let device = wanted.device;

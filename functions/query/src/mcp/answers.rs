@@ -2,12 +2,13 @@
 
 use api::endpoints::{self, Function, METRIC_PREFIX};
 use api::{Params, Problem, ProblemKind, Request};
-use runtime::http::Call;
+use runtime::http::Handler as _;
 use serde_json::{Map, Value, json};
 
 use super::arguments::ToolRequest;
 use super::shorten::{cut_beside, cut_rows, fitting};
-use crate::handlers::Operations;
+use crate::ports::Store;
+use crate::shared_state::{Call, SharedState};
 
 /// The maximum number of rooms that are shown beside a list of devices.
 const MAX_ROOMS: usize = 100;
@@ -30,12 +31,11 @@ pub(super) enum ToolAnswer {
 }
 
 /// The API as a tool asks it: with the token and the invocation of the MCP request.
-pub(super) struct ToolApi<'c, 'a, A, S> {
-    pub(super) operations: &'c A,
+pub(super) struct ToolApi<'c, 'a, S> {
     pub(super) call: &'c mut Call<'a, S>,
 }
 
-impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
+impl<S: Store> ToolApi<'_, '_, S> {
     /// Answers a tool by requests to the API.
     pub(super) async fn answer(
         &mut self,
@@ -190,7 +190,7 @@ impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
         let (endpoint, id) = endpoints::find(&request, Function::Query)?;
         call.grant.check(endpoint.access)?;
         let params = Params::of(&request, endpoint)?;
-        let mut own_call = Call {
+        let own_call = Call {
             endpoint,
             id,
             params,
@@ -198,9 +198,10 @@ impl<A: Operations<S>, S> ToolApi<'_, '_, A, S> {
             request: &request,
             session: call.session,
             log: &mut *call.log,
+            shared: call.shared,
         };
 
-        let response = self.operations.answer(&mut own_call).await?;
+        let response = SharedState::answer(own_call).await?;
         serde_json::from_slice(&response.body).map_err(|_| {
             Problem::new(ProblemKind::Internal, format!("{} answers no JSON.", endpoint.path))
         })

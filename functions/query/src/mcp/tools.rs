@@ -287,7 +287,7 @@ impl Tool {
         let name = endpoint.subject();
         let id = text(name, value)?;
         // Ids of devices, rooms and homes have the same form, which needs no escaping in a path.
-        let id: DeviceId = id.parse().map_err(|why| Problem::field(name, format!("{why}")))?;
+        let id: DeviceId = id.parse().map_err(|why| Problem::field(name, why))?;
         Ok(endpoint.path.replace("{id}", id.as_str()))
     }
 }

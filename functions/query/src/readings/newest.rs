@@ -8,6 +8,7 @@ use table::{Page, RangeQuery, ReadingKey, Session, StoreResult, StoredRollup, at
 
 use crate::answer::latest_values::LatestValues;
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// The first query for a device's newest values reads at most this many readings.
 const NEWEST: usize = 10;
@@ -41,7 +42,12 @@ pub(crate) struct NewestReader<'a, S> {
     pub(crate) known_state: &'a RollupStateCache,
 }
 
-impl<S: Store> NewestReader<'_, S> {
+impl<'a, S: Store> NewestReader<'a, S> {
+    /// The reader for a call.
+    pub(crate) fn of(call: &Call<'a, S>) -> Self {
+        Self { session: call.session, known_state: &call.shared.known_state }
+    }
+
     /// The newest values of several devices, in their order; `None` for a device without readings.
     pub(crate) async fn latest_of(
         &self,
@@ -91,8 +97,7 @@ impl<S: Store> NewestReader<'_, S> {
         match LatestValues::among(&readings) {
             Some(latest) if further.has_more && !latest.has_all(wanted) => {
                 let limit = within(MAX_UNROLLED, each, UNROLLED);
-                let read = ReadValues { readings, as_of: latest.as_of };
-                self.newest_with_rollups(device, wanted, read, limit).await
+                self.newest_with_rollups(device, wanted, readings, limit).await
             }
             latest => Ok(latest),
         }
@@ -103,10 +108,11 @@ impl<S: Store> NewestReader<'_, S> {
         &self,
         device: &Device,
         wanted: &[&MetricName],
-        ReadValues { mut readings, as_of }: ReadValues,
+        mut readings: Vec<Reading>,
         limit: usize,
     ) -> StoreResult<Option<LatestValues>> {
         let session = self.session;
+        let as_of = readings.last().map_or(Timestamp::MAX, |oldest| oldest.at);
         let horizon = self.known_state.horizon(session).await?;
         let rolled_up = horizon.rolled_up(device.id());
         let sealed = rolled_up.map_or(Timestamp::MIN, TimeRange::to);
@@ -151,12 +157,6 @@ impl<S: Store> NewestReader<'_, S> {
         }
         Ok(Some(latest))
     }
-}
-
-/// The newest readings of a device, and the timestamp of the oldest of them.
-struct ReadValues {
-    readings: Vec<Reading>,
-    as_of: Timestamp,
 }
 
 /// The range in which the newest reading of a device is searched: all time. If a device sends only prices, the range

@@ -3,8 +3,6 @@
 use api::response::MAX_CARRIED;
 use api::{Format, Params, Problem, Request, Response};
 use domain::{Device, DeviceId, MetricName, RangeError, Reading, RoomId, TimeRange, Timestamp};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use runtime::registry::{FoundDevices, PageStart};
 use table::sizes::of_reading;
 use table::{Page, RangeQuery, ReadingKey, Session, StoreResult};
@@ -15,10 +13,10 @@ use crate::answer::range_page;
 use crate::answer::rows::{READING_COLUMNS, ReadingRow};
 use crate::answer::sheet::metrics_of;
 use crate::answer::sheet::{FixedColumns, Sheet};
-use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::presence::RoomsLack;
 use crate::registry::{lookup, presence};
+use crate::shared_state::Call;
 
 /// The number of readings that are read for a page of CSV before its size is checked: about as many as
 /// fit if each has 64 columns of its own.
@@ -28,43 +26,36 @@ const FIRST_STEP: usize = 256;
 const MAX_COLUMN_DEVICES: usize = 1_000;
 
 /// `GET /devices/{id}/readings`
-pub(crate) async fn of_device(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn of_device(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
 
     let range = RangeRequest::of(call.request, &call.params, now)?;
-    let device = handlers.device(call).await?;
+    let device = lookup::device(call).await?;
     answer(call, &range, &RangeOf::Device(&device)).await
 }
 
 /// `GET /rooms/{id}/readings`
-pub(crate) async fn of_room(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn of_room(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
 
     let range = RangeRequest::of(call.request, &call.params, now)?;
-    let (room, snapshot) = handlers.room(call).await?;
+    let (room, snapshot) = lookup::room(call).await?;
     let rooms = [room.id.clone()].into();
-    let (found, ids): (FoundDevices, Vec<DeviceId>) = if call.session.has_room_index() {
+    let mut found = FoundDevices::of(snapshot);
+    let ids: Vec<DeviceId> = if call.session.has_room_index() {
         // The readings come from the room index. The devices are read only because their metrics are columns of CSV.
         let limit = if range.format == Format::Csv { MAX_COLUMN_DEVICES } else { 1 };
-        let mut found = FoundDevices::of(snapshot);
         let page = PageStart { after: None, limit };
-        let members = lookup::members_of(&mut found, &rooms, page, call).await?;
-        (found, members.ids)
+        lookup::members_of(&mut found, &rooms, page, call).await?.ids
     } else {
-        let horizon = handlers.known_state.horizon(call.session).await?;
+        let horizon = call.shared.known_state.horizon(call.session).await?;
         let requested = range.query.range;
         let occupants =
-            presence::now_or_seen_in_rooms(&horizon, snapshot, &rooms, requested, call).await?;
+            presence::now_or_seen_in_rooms(&horizon, &mut found, &rooms, requested, call).await?;
         if occupants.lack == Some(RoomsLack::NoRoomIndex) {
             return Err(lookup::without_room_index("those that were in a room lately"));
         }
-        (occupants.found, occupants.ids.into_iter().collect())
+        occupants.ids.into_iter().collect()
     };
     let devices = ids.iter().filter_map(|id| found.device(id)).collect();
     answer(call, &range, &RangeOf::Room(&room.id, devices)).await
@@ -203,21 +194,19 @@ pub(crate) fn time_range(params: &Params, now: Timestamp) -> Result<TimeRange, P
     let (from, to) = (timestamp(params, "from"), timestamp(params, "to"));
     let range = TimeRange::parse(from.as_deref(), to.as_deref(), now);
     range.map_err(|why| match why {
-        RangeError::From(_) | RangeError::Empty(..) => Problem::field("from", why.to_string()),
-        RangeError::To(_) => Problem::field("to", why.to_string()),
+        RangeError::From(_) | RangeError::Empty(..) => Problem::field("from", why),
+        RangeError::To(_) => Problem::field("to", why),
     })
 }
 
 /// The range from `from` to `to`. If one of them is absent, the range is open at that end.
 pub(crate) fn open_range(params: &Params, now: Timestamp) -> Result<TimeRange, Problem> {
     let end = |name: &str, default| match timestamp(params, name) {
-        Some(text) => {
-            Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why.to_string()))
-        }
+        Some(text) => Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why)),
         None => Ok(default),
     };
     let range = TimeRange::new(end("from", Timestamp::MIN)?, end("to", Timestamp::MAX)?);
-    range.map_err(|why| Problem::field("from", why.to_string()))
+    range.map_err(|why| Problem::field("from", why))
 }
 
 /// The text of a timestamp. A `+` that the client did not encode arrives as a space, and is restored.

@@ -2,14 +2,14 @@
 
 use api::{Problem, Response};
 use domain::{DeviceId, Order, TimeRange};
-use runtime::clock::Clock;
-use runtime::http::Call;
+use runtime::clock::Clock as _;
 use serde_json::json;
 use table::{RangeQuery, ReadingKey};
 
-use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::time_range;
+use crate::registry::lookup;
+use crate::shared_state::{Call, SharedState};
 
 /// The largest number of readings that one request deletes.
 const MAX_DELETED: usize = 1_000;
@@ -18,11 +18,8 @@ const MAX_DELETED: usize = 1_000;
 const MAX_COUNTED: usize = 1_000;
 
 /// `DELETE /devices/{id}/readings`
-pub(crate) async fn readings(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let Handlers { clock, .. } = handlers;
+pub(crate) async fn readings(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let SharedState { clock, .. } = call.shared;
 
     for name in ["from", "to"] {
         if call.params.get(name).is_none() {
@@ -34,7 +31,7 @@ pub(crate) async fn readings(
     }
 
     let range = time_range(&call.params, clock.now())?;
-    let device = handlers.device(call).await?;
+    let device = lookup::device(call).await?;
     // One reading less is read than can be counted: `has_more` of the page stands for one more.
     let (order, limit) = (Order::Ascending, MAX_DELETED + MAX_COUNTED - 1);
     let query = RangeQuery { range, order, after: None, limit, consistent: true };
@@ -43,7 +40,7 @@ pub(crate) async fn readings(
     // The changes are announced before the deletion, so that answers about their time warn of them.
     let mark = async |call: &Call<'_, _>| {
         let changed = keys.iter().map(|key| (&key.device, key.at));
-        handlers.late.mark(call.session.at(clock.now()), changed).await
+        call.shared.late.mark(call.session.at(clock.now()), changed).await
     };
     let marked = mark(call).await?;
     // Asked for before the deletion too: if the deletion is cut off, alerts judge what is left.

@@ -9,16 +9,15 @@ use std::time::Duration;
 use api::{Problem, ProblemKind, Response};
 use chrono::TimeDelta;
 use domain::{DeletedDevice, Deletion, DeviceId, HomeId, RoomId, Timestamp};
-use runtime::clock::Clock;
-use runtime::http::Call;
-use runtime::registry::{CachedRegistry, FoundDevices, PageStart};
+use runtime::clock::Clock as _;
+use runtime::registry::{FoundDevices, PageStart};
 use serde_json::{Value, json};
 use table::{BegunDeletion, Belongings, StoreResult};
 
-use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::timestamp;
 use crate::registry::lookup::{self, members_of, not_found};
+use crate::shared_state::{Call, SharedState};
 
 /// The maximum number of a device's items that one request removes.
 const MAX_REMOVED: usize = 10_000;
@@ -35,17 +34,14 @@ const MAX_NAMED: usize = 5;
 ///
 /// The same request, sent again, continues the deletion; two people may do so at once. With `begun` it continues that
 /// deletion only. So a client that missed the end of a deletion does not delete a device that has registered again.
-pub(crate) async fn device(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let Handlers { registry, clock, .. } = handlers;
+pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let SharedState { registry, clock, .. } = call.shared;
 
-    let id = lookup::device_id(call)?;
+    let id = lookup::path_id(call)?;
     let snapshot = registry.snapshot(call.session, call.log).await?;
     let quiet = registry.deletion_quiet(&snapshot);
     let deletion = match begun(call)? {
-        None => begin(registry, clock, &id, call).await?,
+        None => begin(&id, call).await?,
         Some(begun) => begun_at(&id, begun, call).await?,
     };
     if deletion.ended.is_some() {
@@ -55,7 +51,7 @@ pub(crate) async fn device(
     let limit = MAX_REMOVED + MAX_COUNTED - 1;
     let found = call.session.belongings(&id, limit).await?;
     if found.found.is_empty() {
-        return end(handlers, quiet, DeletedDevice { id, deletion }, call).await;
+        return end(quiet, DeletedDevice { id, deletion }, call).await;
     }
 
     // Noted before the removal: if the removal came first and the note failed, the deletion could end too early.
@@ -73,7 +69,7 @@ pub(crate) async fn device(
 fn begun(call: &Call<'_, impl Store>) -> Result<Option<Timestamp>, Problem> {
     let text = timestamp(&call.params, "begun");
     let begun = text.map(|text| Timestamp::parse_absolute(&text)).transpose();
-    begun.map_err(|why| Problem::field("begun", why.to_string()))
+    begun.map_err(|why| Problem::field("begun", why))
 }
 
 /// The deletion that began at `begun`. Any other time is refused: 200 would say that the deletion is over.
@@ -101,23 +97,18 @@ async fn begun_at(
 }
 
 /// Gives a device its deletion mark, or finds the mark that it already has.
-async fn begin(
-    registry: &CachedRegistry<impl Clock>,
-    clock: &impl Clock,
-    id: &DeviceId,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Deletion, Problem> {
+async fn begin(id: &DeviceId, call: &mut Call<'_, impl Store>) -> Result<Deletion, Problem> {
     // All devices are searched: an older version did not list the devices behind a meter in the meter's item.
-    let now = registry.refresh(call.session, call.log).await?;
+    let now = call.shared.registry.refresh(call.session, call.log).await?;
     let is_behind = |device: &&domain::Device| device.behind() == Some(id);
     let behind: Vec<_> = now.devices.values().filter(is_behind).map(domain::Device::id).collect();
     if now.devices.contains_key(id) && !behind.is_empty() {
         return Err(is_meter(id, &behind));
     }
 
-    match call.session.begin_deletion(id, clock.now()).await? {
+    match call.session.begin_deletion(id, call.shared.clock.now()).await? {
         BegunDeletion::Deletion(deletion) => {
-            registry.keep_deleted(DeletedDevice { id: id.clone(), deletion });
+            call.shared.registry.keep_deleted(DeletedDevice { id: id.clone(), deletion });
             Ok(deletion)
         }
         BegunDeletion::NoDevice => Err(not_found("device", id.as_str())),
@@ -157,7 +148,6 @@ async fn remove(found: &Belongings, call: &mut Call<'_, impl Store>) -> Result<u
 
 /// Ends a deletion, if no item has been found for the time `quiet`.
 async fn end(
-    handlers: &Handlers<impl Clock>,
     quiet: TimeDelta,
     device: DeletedDevice,
     call: &mut Call<'_, impl Store>,
@@ -166,11 +156,11 @@ async fn end(
 
     // No rule is judged on a deleted device. Without this step, its alerts would fire for ever.
     judging::end_device(call.session, &id).await?;
-    let now = handlers.clock.now();
+    let now = call.shared.clock.now();
     let wait = deletion.found.saturating_add(quiet).since(now);
     if deletion.may_end(now, quiet) && call.session.end_deletion(&id, &deletion, now).await? {
         let deletion = Deletion { ended: Some(now), ..deletion };
-        handlers.registry.keep_deleted(DeletedDevice { id, deletion });
+        call.shared.registry.keep_deleted(DeletedDevice { id, deletion });
         return Ok(over());
     }
     Ok(answer(&deletion, 0, &Belongings::default(), 0, wait))
@@ -204,19 +194,16 @@ fn answer(
 /// `DELETE /rooms/{id}`
 ///
 /// The stays of devices in the room remain. They belong to the devices, and are deleted with them.
-pub(crate) async fn room(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
+pub(crate) async fn room(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let SharedState { registry, .. } = call.shared;
 
-    let id = lookup::room_id(call)?;
+    let id = lookup::path_id(call)?;
     let found = call.session.room(&id).await?;
-    ensure_empty(registry, &id, call).await?;
+    ensure_empty(&id, call).await?;
     let Some(room) = found else { return Err(not_found("room", id.as_str())) };
     call.session.remove_room(&id).await?;
     registry.forget_room(&id);
-    if let Err(problem) = ensure_empty(registry, &id, call).await {
+    if let Err(problem) = ensure_empty(&id, call).await {
         // A device has moved in meanwhile, so the room is put back as it was.
         call.session.put_back_room(&room).await?;
         registry.keep_room(room);
@@ -227,12 +214,8 @@ pub(crate) async fn room(
 }
 
 /// 409 if the table has devices in the room at this moment.
-async fn ensure_empty(
-    registry: &CachedRegistry<impl Clock>,
-    id: &RoomId,
-    call: &mut Call<'_, impl Store>,
-) -> Result<(), Problem> {
-    let now = registry.refresh(call.session, call.log).await?;
+async fn ensure_empty(id: &RoomId, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
+    let now = call.shared.registry.refresh(call.session, call.log).await?;
     let page = PageStart { after: None, limit: MAX_NAMED + 1 };
     let members = members_of(&mut FoundDevices::of(now), &[id.clone()].into(), page, call).await?;
     if members.ids.is_empty() {
@@ -258,14 +241,11 @@ fn named(devices: &[&DeviceId], one: &str, several: &str) -> String {
 }
 
 /// `DELETE /homes/{id}`: takes all rooms out of the home. Without rooms the home is gone.
-pub(crate) async fn home(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
+pub(crate) async fn home(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let SharedState { registry, .. } = call.shared;
 
-    let (home, _) = handlers.home(call).await?;
-    let now = registry.refresh(call.session, call.log).await?;
+    let (home, _) = lookup::home(call).await?;
+    let now = call.shared.registry.refresh(call.session, call.log).await?;
     let mut rooms: Vec<_> = now.rooms_of(&home).cloned().collect();
     let mut taken = 0;
 

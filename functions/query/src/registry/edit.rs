@@ -2,26 +2,21 @@
 
 use api::{Problem, Response};
 use domain::{DevicePatch, Edit};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use table::{Edited, UpdateOutcome};
 
 use crate::answer::rows::{DeviceRow, RoomRow};
-use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::lookup::{self, not_found};
 use crate::registry::patch;
 use crate::series::check_verdicts;
+use crate::shared_state::{Call, SharedState};
 
 /// `PATCH /devices/{id}`
-pub(crate) async fn device(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let Handlers { registry, .. } = handlers;
+pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let SharedState { registry, .. } = call.shared;
     let now = call.session.now;
 
-    let id = lookup::device_id(call)?;
+    let id = lookup::path_id(call)?;
     let patch = patch::of_device(call.request, call.params.flag("restore"), now)?;
     if judges(&patch) && !patch.restores {
         let device = call.session.device(&id).await;
@@ -29,7 +24,7 @@ pub(crate) async fn device(
             // An edit with any other error is refused below.
             && patch.check(&device).is_ok()
         {
-            check_verdicts(&handlers.known_state, &device, &patch, call).await?;
+            check_verdicts(&device, &patch, call).await?;
         }
     }
 
@@ -40,9 +35,7 @@ pub(crate) async fn device(
             room.into_iter().for_each(|room| registry.keep_room(room));
             Ok(response)
         }
-        UpdateOutcome::ConditionFailed(Some(why)) => {
-            Err(Problem::field(&why.field(), why.to_string()))
-        }
+        UpdateOutcome::ConditionFailed(Some(why)) => Err(Problem::field(&why.field(), why)),
         UpdateOutcome::ConditionFailed(None) => Err(lookup::device_not_found(&id, call).await),
     }
 }
@@ -53,15 +46,12 @@ fn judges(patch: &DevicePatch) -> bool {
 }
 
 /// `PATCH /rooms/{id}`
-pub(crate) async fn room(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let id = lookup::room_id(call)?;
+pub(crate) async fn room(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let id = lookup::path_id(call)?;
     let patch = patch::of_room(call.request)?;
     match call.session.edit_room(&id, &patch).await? {
         UpdateOutcome::Updated(room) => {
-            handlers.registry.keep_room(room.clone());
+            call.shared.registry.keep_room(room.clone());
             Ok(Response::json(200, &RoomRow::from(&room)))
         }
         UpdateOutcome::ConditionFailed(_) => Err(not_found("room", id.as_str())),

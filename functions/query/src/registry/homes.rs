@@ -5,25 +5,20 @@ use std::collections::BTreeMap;
 use api::caching::with_revalidation;
 use api::{Problem, Response};
 use domain::{HomeId, Room};
-use runtime::clock::Clock;
-use runtime::http::Call;
 
 use crate::answer::page::RowPage;
 use crate::answer::pagination::{ListRequest, ensure_all_rooms};
 use crate::answer::rows::{HOME_COLUMNS, HomeRow};
 use crate::answer::sheet::FixedColumns;
-use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::lists::page_of_rooms;
 use crate::registry::lookup;
+use crate::shared_state::Call;
 
 /// `GET /homes`
-pub(crate) async fn homes(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn homes(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
-    let snapshot = handlers.registry.snapshot_for_list(call.session, call.log).await?;
+    let snapshot = call.shared.registry.snapshot_for_list(call.session, call.log).await?;
     ensure_all_rooms(&snapshot)?;
     let mut rooms: BTreeMap<&HomeId, Vec<&Room>> = BTreeMap::new();
 
@@ -45,23 +40,17 @@ pub(crate) async fn homes(
 }
 
 /// `GET /homes/{id}`
-pub(crate) async fn home(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let (home, snapshot) = handlers.home(call).await?;
+pub(crate) async fn home(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let (home, snapshot) = lookup::home(call).await?;
     let row = HomeRow::of(&home, snapshot.rooms_of(&home));
     let row = row.ok_or_else(|| lookup::not_found("home", home.as_str()))?;
     Ok(with_revalidation(call.request, Response::json(200, &row)))
 }
 
 /// `GET /homes/{id}/rooms`
-pub(crate) async fn rooms(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn rooms(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
-    let (home, snapshot) = handlers.home(call).await?;
+    let (home, snapshot) = lookup::home(call).await?;
     let rooms = snapshot.rooms_of(&home).collect();
     Ok(page_of_rooms(call, &list, rooms, false))
 }

@@ -3,8 +3,6 @@
 use api::caching::with_revalidation;
 use api::{Problem, Response};
 use domain::{Device, Room, RoomId};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use serde_json::json;
 
 use crate::answer::page::RowPage;
@@ -12,47 +10,37 @@ use crate::answer::pagination::{self, ListRequest};
 use crate::answer::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
 use crate::answer::sheet::FixedColumns;
 use crate::answer::sheet::metrics_of;
-use crate::handlers::Handlers;
 use crate::ports::Store;
-use crate::registry::lookup;
+use crate::readings::newest::NewestReader;
 use crate::registry::search::{self, FoundPage, Search};
+use crate::registry::{UNREADABLE, lookup};
+use crate::shared_state::Call;
 
 /// `GET /devices`
-pub(crate) async fn devices(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn devices(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
     let search = Search::of(&call.params, call.session.now)?;
-    let snapshot = handlers.registry.snapshot_for_list(call.session, call.log).await?;
-    let reader = handlers.newest_reader(call);
-    let found = search::find(&search, &snapshot, &reader, &list, call).await?;
-    page_of_devices(handlers, call, &list, found).await
+    let snapshot = call.shared.registry.snapshot_for_list(call.session, call.log).await?;
+    let found = search::find(&search, &snapshot, &list, call).await?;
+    page_of_devices(call, &list, found).await
 }
 
 /// `GET /rooms/{id}/devices`
-pub(crate) async fn devices_of_room(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn devices_of_room(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
-    let members = handlers.members_of_room(&list, call).await?;
-    page_of_devices(handlers, call, &list, members.into_page(&list)).await
+    let members = lookup::members_of_room(&list, call).await?;
+    page_of_devices(call, &list, members.into_page(&list)).await
 }
 
 /// `GET /homes/{id}/devices`
-pub(crate) async fn devices_of_home(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn devices_of_home(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
-    let members = handlers.members_of_home(&list, call).await?;
-    page_of_devices(handlers, call, &list, members.into_page(&list)).await
+    let members = lookup::members_of_home(&list, call).await?;
+    page_of_devices(call, &list, members.into_page(&list)).await
 }
 
 /// A page of devices, with their newest values if these are requested.
 async fn page_of_devices(
-    handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
     list: &ListRequest,
     found: FoundPage<'_>,
@@ -74,7 +62,7 @@ async fn page_of_devices(
     let mut own = &DEVICE_COLUMNS[..DEVICE_COLUMNS.len() - 2];
     if with_latest {
         own = &DEVICE_COLUMNS;
-        let latest = handlers.newest_reader(call).latest_of(&devices).await?;
+        let latest = NewestReader::of(call).latest_of(&devices).await?;
         for (row, latest) in rows.iter_mut().zip(latest) {
             row.latest = Latest::Asked(latest);
         }
@@ -91,18 +79,14 @@ async fn page_of_devices(
 }
 
 /// `GET /rooms`
-pub(crate) async fn rooms(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn rooms(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let list = ListRequest::of(call.request, &call.params)?;
-    let snapshot = handlers.registry.snapshot_for_list(call.session, call.log).await?;
+    let snapshot = call.shared.registry.snapshot_for_list(call.session, call.log).await?;
     if !snapshot.has_all_rooms {
         let after: Option<RoomId> = list.after();
-        let page =
-            lookup::readable(call.session.room_page(after.as_ref(), list.limit()).await?, call);
-        let rooms = page.listing.found.iter().collect();
-        return Ok(page_of_rooms(call, &list, rooms, page.has_more));
+        let page = call.session.room_page(after.as_ref(), list.limit()).await?;
+        let rooms = lookup::readable(page.listing, UNREADABLE, call);
+        return Ok(page_of_rooms(call, &list, rooms.iter().collect(), page.has_more));
     }
     Ok(page_of_rooms(call, &list, snapshot.rooms.values().collect(), false))
 }
@@ -124,19 +108,13 @@ pub(crate) fn page_of_rooms(
 }
 
 /// `GET /devices/{id}`
-pub(crate) async fn device(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let device = handlers.device(call).await?;
+pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let device = lookup::device(call).await?;
     Ok(with_revalidation(call.request, Response::json(200, &DeviceRow::from(&device))))
 }
 
 /// `GET /rooms/{id}`
-pub(crate) async fn room(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let (room, _) = handlers.room(call).await?;
+pub(crate) async fn room(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let (room, _) = lookup::room(call).await?;
     Ok(with_revalidation(call.request, Response::json(200, &RoomRow::from(&room))))
 }

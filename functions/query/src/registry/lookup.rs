@@ -1,142 +1,131 @@
 //! Looks up the device, room, home or list of devices that a request names, or says why not. Writes no page.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use api::{Problem, ProblemKind};
 use domain::{Device, DeviceId, HomeId, Room, RoomId, excerpt};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use runtime::registry::{FoundDevices, PageStart, RegistrySnapshot, RoomMembers};
 use runtime::telemetry::chain;
-use table::{ListPage, MAX_CACHED_ENTRIES};
+use table::{Listing, MAX_CACHED_ENTRIES};
 
 use crate::answer::pagination::{ListRequest, ensure_all_rooms};
-use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::registry::search::FoundPage;
+use crate::shared_state::Call;
 
-impl<C: Clock> Handlers<C> {
-    /// The device that the request's path names.
-    pub(crate) async fn device(&self, call: &mut Call<'_, impl Store>) -> Result<Device, Problem> {
-        self.device_of(&device_id(call)?, call).await
+/// The device that the request's path names.
+pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Device, Problem> {
+    device_of(&path_id(call)?, call).await
+}
+
+/// A device by its id.
+pub(crate) async fn device_of(
+    id: &DeviceId,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Device, Problem> {
+    match call.shared.registry.device(id, call.session, call.log).await? {
+        Some(device) => Ok(device),
+        None => Err(device_not_found(id, call).await),
     }
+}
 
-    /// A device by its id.
-    pub(crate) async fn device_of(
-        &self,
-        id: &DeviceId,
-        call: &mut Call<'_, impl Store>,
-    ) -> Result<Device, Problem> {
-        match self.registry.device(id, call.session, call.log).await? {
-            Some(device) => Ok(device),
-            None => Err(device_not_found(id, call).await),
+/// Devices by their ids, without those that are not known.
+pub(crate) async fn devices_by_id(
+    ids: BTreeSet<&DeviceId>,
+    call: &mut Call<'_, impl Store>,
+) -> Result<BTreeMap<DeviceId, Device>, Problem> {
+    let mut devices = BTreeMap::new();
+    for id in ids {
+        if let Some(device) = call.shared.registry.device(id, call.session, call.log).await? {
+            devices.insert(id.clone(), device);
+        }
+    }
+    Ok(devices)
+}
+
+/// The room that the request's path names, and a snapshot of the registry with its devices.
+pub(crate) async fn room(
+    call: &mut Call<'_, impl Store>,
+) -> Result<(Room, Arc<RegistrySnapshot>), Problem> {
+    room_of(&path_id(call)?, call).await
+}
+
+/// A room by its id, and a snapshot of the registry with its devices.
+pub(crate) async fn room_of(
+    id: &RoomId,
+    call: &mut Call<'_, impl Store>,
+) -> Result<(Room, Arc<RegistrySnapshot>), Problem> {
+    let found = call.shared.registry.room(id, call.session, call.log).await?;
+    found.ok_or_else(|| not_found("room", id.as_str()))
+}
+
+/// The home that the request's path names, and a snapshot of the registry with its rooms and devices.
+pub(crate) async fn home(
+    call: &mut Call<'_, impl Store>,
+) -> Result<(HomeId, Arc<RegistrySnapshot>), Problem> {
+    let id = path_id(call)?;
+    let known = rooms_of_home(&id, call).await?;
+    Ok((id, known))
+}
+
+/// A snapshot of the registry with the rooms and devices of a home. For an unknown home the registry is read again,
+/// because another instance may have just put a room into the home. No item of the table lists the homes, so the
+/// whole registry is read, but not again for each question.
+pub(crate) async fn rooms_of_home(
+    id: &HomeId,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Arc<RegistrySnapshot>, Problem> {
+    let mut known = call.shared.registry.snapshot(call.session, call.log).await?;
+    if known.rooms_of(id).next().is_none() {
+        known = call.shared.registry.refresh_for_missing(call.session, call.log).await?;
+    }
+    ensure_all_rooms(&known)?;
+    if known.rooms_of(id).next().is_none() {
+        return Err(not_found("home", id.as_str()));
+    }
+    Ok(known)
+}
+
+/// The devices in the room that the request's path names, for a list. If a large registry is due to be read again,
+/// the devices are read from the room index instead, if there is one.
+pub(crate) async fn members_of_room(
+    list: &ListRequest,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Members, Problem> {
+    let registry = &call.shared.registry;
+    if let Some(old) = registry.current().filter(|_| registry.would_read_many()) {
+        let id = path_id(call)?;
+        if Box::pin(call.session.room(&id)).await?.is_none() {
+            return Err(not_found("room", id.as_str()));
+        }
+
+        // A failure of the index is returned. The other way, reading the whole registry, would cost most of all.
+        let (rooms, mut found) = ([id].into(), FoundDevices::of(old));
+        let after = list.after();
+        let page = PageStart { after: after.as_ref(), limit: list.limit() };
+        let members = found.read_in_rooms(&rooms, page, call.session, call.log).await?;
+        if let Some(members) = members {
+            return Ok(Members { found, members });
         }
     }
 
-    /// Devices by their ids, without those that are not known.
-    pub(crate) async fn devices_by_id(
-        &self,
-        ids: BTreeSet<&DeviceId>,
-        call: &mut Call<'_, impl Store>,
-    ) -> Result<BTreeMap<DeviceId, Device>, Problem> {
-        let mut devices = BTreeMap::new();
-        for id in ids {
-            if let Some(device) = self.registry.device(id, call.session, call.log).await? {
-                devices.insert(id.clone(), device);
-            }
-        }
-        Ok(devices)
-    }
+    registry.snapshot_for_list(call.session, call.log).await?;
+    let (room, snapshot) = room(call).await?;
+    Members::find(&[room.id].into(), snapshot, list, call).await
+}
 
-    /// The room that the request's path names, and a snapshot of the registry with its devices.
-    pub(crate) async fn room(
-        &self,
-        call: &mut Call<'_, impl Store>,
-    ) -> Result<(Room, Arc<RegistrySnapshot>), Problem> {
-        self.room_of(&room_id(call)?, call).await
-    }
-
-    /// A room by its id, and a snapshot of the registry with its devices.
-    pub(crate) async fn room_of(
-        &self,
-        id: &RoomId,
-        call: &mut Call<'_, impl Store>,
-    ) -> Result<(Room, Arc<RegistrySnapshot>), Problem> {
-        let found = self.registry.room(id, call.session, call.log).await?;
-        found.ok_or_else(|| not_found("room", id.as_str()))
-    }
-
-    /// The home that the request's path names, and a snapshot of the registry with its rooms and devices.
-    pub(crate) async fn home(
-        &self,
-        call: &mut Call<'_, impl Store>,
-    ) -> Result<(HomeId, Arc<RegistrySnapshot>), Problem> {
-        let id = call.id.parse();
-        let id: HomeId = id.map_err(|why| Problem::field("home_id", format!("{why}")))?;
-        let known = self.rooms_of_home(&id, call).await?;
-        Ok((id, known))
-    }
-
-    /// A snapshot of the registry with the rooms and devices of a home. For an unknown home the registry is read again,
-    /// because another instance may have just put a room into the home. No item of the table lists the homes, so the
-    /// whole registry is read, but not again for each question.
-    pub(crate) async fn rooms_of_home(
-        &self,
-        id: &HomeId,
-        call: &mut Call<'_, impl Store>,
-    ) -> Result<Arc<RegistrySnapshot>, Problem> {
-        let mut known = self.registry.snapshot(call.session, call.log).await?;
-        if known.rooms_of(id).next().is_none() {
-            known = self.registry.refresh_for_missing(call.session, call.log).await?;
-        }
-        ensure_all_rooms(&known)?;
-        if known.rooms_of(id).next().is_none() {
-            return Err(not_found("home", id.as_str()));
-        }
-        Ok(known)
-    }
-
-    /// The devices in the room that the request's path names, for a list. If a large registry is due to be read again,
-    /// the devices are read from the room index instead, if there is one.
-    pub(crate) async fn members_of_room(
-        &self,
-        list: &ListRequest,
-        call: &mut Call<'_, impl Store>,
-    ) -> Result<Members, Problem> {
-        let registry = &self.registry;
-        if let Some(old) = registry.current().filter(|_| registry.would_read_many()) {
-            let id = room_id(call)?;
-            if Box::pin(call.session.room(&id)).await?.is_none() {
-                return Err(not_found("room", id.as_str()));
-            }
-
-            // A failure of the index is returned. The other way, reading the whole registry, would cost most of all.
-            let (rooms, mut found) = ([id].into(), FoundDevices::of(old));
-            let after = list.after();
-            let page = PageStart { after: after.as_ref(), limit: list.limit() };
-            let members = found.read_in_rooms(&rooms, page, call.session, call.log).await?;
-            if let Some(members) = members {
-                return Ok(Members { found, members });
-            }
-        }
-
-        registry.snapshot_for_list(call.session, call.log).await?;
-        let (room, snapshot) = self.room(call).await?;
-        Members::find(&[room.id].into(), snapshot, list, call).await
-    }
-
-    /// The devices in the home that the request's path names, for a list.
-    pub(crate) async fn members_of_home(
-        &self,
-        list: &ListRequest,
-        call: &mut Call<'_, impl Store>,
-    ) -> Result<Members, Problem> {
-        self.registry.snapshot_for_list(call.session, call.log).await?;
-        let (home, snapshot) = self.home(call).await?;
-        let rooms = snapshot.rooms_of(&home).map(|room| room.id.clone()).collect();
-        Members::find(&rooms, snapshot, list, call).await
-    }
+/// The devices in the home that the request's path names, for a list.
+pub(crate) async fn members_of_home(
+    list: &ListRequest,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Members, Problem> {
+    call.shared.registry.snapshot_for_list(call.session, call.log).await?;
+    let (home, snapshot) = home(call).await?;
+    let rooms = snapshot.rooms_of(&home).map(|room| room.id.clone()).collect();
+    Members::find(&rooms, snapshot, list, call).await
 }
 
 /// The devices that are in some rooms now, as many as a page of a list needs.
@@ -203,23 +192,23 @@ pub(crate) fn without_room_index(which: &str) -> Problem {
     Problem::new(ProblemKind::Unanswerable, detail)
 }
 
-/// Logs the unreadable items of a page, and returns the page.
-pub(crate) fn readable<T>(page: ListPage<T>, call: &mut Call<'_, impl Store>) -> ListPage<T> {
-    let unreadable: Vec<String> = page.listing.unreadable.iter().map(|item| chain(item)).collect();
+/// The readable entries of a list. The log names the unreadable ones as `field`.
+pub(crate) fn readable<T>(
+    listing: Listing<T>,
+    field: &str,
+    call: &mut Call<'_, impl Store>,
+) -> Vec<T> {
+    let unreadable: Vec<String> = listing.unreadable.iter().map(|item| chain(item)).collect();
     if !unreadable.is_empty() {
-        call.log.set("registry.unreadable", unreadable);
+        call.log.set(field, unreadable);
     }
-    page
+    listing.found
 }
 
-/// The id of the device in the request's path.
-pub(crate) fn device_id(call: &Call<'_, impl Store>) -> Result<DeviceId, Problem> {
-    call.id.parse().map_err(|why| Problem::field("device_id", format!("{why}")))
-}
-
-/// The id of the room in the request's path.
-pub(crate) fn room_id(call: &Call<'_, impl Store>) -> Result<RoomId, Problem> {
-    call.id.parse().map_err(|why| Problem::field("room_id", format!("{why}")))
+/// The id in the request's path.
+pub(crate) fn path_id<I: FromStr<Err: Display>>(call: &Call<'_, impl Store>) -> Result<I, Problem> {
+    let member = format!("{}_id", call.endpoint.subject());
+    call.id.parse().map_err(|why| Problem::field(&member, why))
 }
 
 /// 404: no entry of the registry has that id.

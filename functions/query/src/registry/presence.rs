@@ -7,13 +7,11 @@
 //! silent in the range is found too.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use api::Problem;
 use chrono::TimeDelta;
 use domain::{DeviceId, Month, RoomId, TimeRange};
-use runtime::http::Call;
-use runtime::registry::{FoundDevices, PageStart, RegistrySnapshot};
+use runtime::registry::{FoundDevices, PageStart};
 use serde::Serialize;
 use series::{Horizon, MAX_DEVICES, too_many};
 use table::sizes::{read_halves, units_of};
@@ -21,6 +19,7 @@ use table::{Session, StoreResult, at_once};
 
 use crate::failure::problem;
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// The number of rooms that are read at once.
 const ROOM_CONCURRENCY: usize = 8;
@@ -49,24 +48,14 @@ pub(crate) enum RoomsLack {
 }
 
 /// The devices that may have readings of rooms in a range, or a share of a counter's rise or a power over the range.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RoomDevices {
     pub(crate) ids: BTreeSet<DeviceId>,
-    /// The registry, and devices that were read because memory does not hold them.
-    pub(crate) found: FoundDevices,
     /// By room, the devices that were seen there in the months of the range.
     pub(crate) seen: BTreeMap<RoomId, BTreeSet<DeviceId>>,
     pub(crate) lack: Option<RoomsLack>,
     /// The estimated read units of the notes about devices in rooms, without the read units of the registry.
     pub(crate) units: f64,
-}
-
-impl RoomDevices {
-    /// An empty result, which keeps the registry.
-    pub(crate) fn none(snapshot: Arc<RegistrySnapshot>) -> Self {
-        let found = FoundDevices::of(snapshot);
-        Self { ids: BTreeSet::new(), found, seen: BTreeMap::new(), lack: None, units: 0.0 }
-    }
 }
 
 /// The devices that were seen in each of some rooms in the months of a range.
@@ -88,10 +77,10 @@ pub(crate) async fn seen(
     Ok(at_once(ROOM_CONCURRENCY, requests).await?.into_iter().collect())
 }
 
-/// The devices that may have readings of some rooms in a range.
+/// The devices that may have readings of some rooms in a range. Reads those that memory does not hold into `registry`.
 pub(crate) async fn now_or_seen_in_rooms(
     horizon: &Horizon,
-    snapshot: Arc<RegistrySnapshot>,
+    registry: &mut FoundDevices,
     rooms: &BTreeSet<RoomId>,
     range: TimeRange,
     call: &mut Call<'_, impl Store>,
@@ -101,10 +90,9 @@ pub(crate) async fn now_or_seen_in_rooms(
     let has_lag = sealed.is_some_and(|sealed| end.since(sealed) > MAX_LAG);
     let mut lack = has_lag.then_some(RoomsLack::RollupsBehind);
 
-    let mut found = FoundDevices::of(snapshot);
     let page = PageStart { after: None, limit: MAX_DEVICES + 1 };
     let mut ids = BTreeSet::new();
-    match found.now_in_rooms(rooms, page, call.session, call.log).await? {
+    match registry.now_in_rooms(rooms, page, call.session, call.log).await? {
         Some(members) => ids.extend(members.ids),
         // If the whole range has rollups, the notes name all devices of the rooms, wherever these are now.
         None if sealed.is_some_and(|sealed| range.to() <= sealed) => {}
@@ -120,7 +108,7 @@ pub(crate) async fn now_or_seen_in_rooms(
 
     // Drops devices that were just deleted, whose notes about rooms stay for a moment, and devices that the registry in
     // memory does not know yet.
-    found.look_up(&ids, call.session).await?;
-    ids.retain(|id| found.device(id).is_some());
-    Ok(RoomDevices { ids, found, seen, lack, units })
+    registry.look_up(&ids, call.session).await?;
+    ids.retain(|id| registry.device(id).is_some());
+    Ok(RoomDevices { ids, seen, lack, units })
 }

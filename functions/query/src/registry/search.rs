@@ -15,16 +15,16 @@ use std::time::Duration;
 
 use api::Problem;
 use domain::Device;
-use runtime::clock::{Clock, Deadline};
-use runtime::http::Call;
-use runtime::registry::{CachedRegistry, RegistrySnapshot};
+use runtime::clock::{Clock as _, Deadline};
+use runtime::registry::RegistrySnapshot;
 use runtime::telemetry::{Telemetry, WideEvent};
 use table::Invocation;
 
 use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
-use crate::readings::newest::NewestReader;
+use crate::registry::UNREADABLE;
 use crate::registry::lookup::{Members, readable};
+use crate::shared_state::{Call, SharedState};
 pub(crate) use question::{FoundPage, Search};
 
 /// The time limit for marking the index as complete at cold start.
@@ -34,14 +34,13 @@ const COLD_START: Duration = Duration::from_secs(5);
 pub(crate) async fn find<'a>(
     search: &Search,
     snapshot: &'a Arc<RegistrySnapshot>,
-    reader: &NewestReader<'_, impl Store>,
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
 ) -> Result<FoundPage<'a>, Problem> {
     match snapshot.all_devices() {
-        Some(all) => Box::pin(registry::find(search, all, reader, list, call)).await,
+        Some(all) => Box::pin(registry::find(search, all, list, call)).await,
         None if search.is_unconditional() => Box::pin(page(search, snapshot, list, call)).await,
-        None => Box::pin(index::find(search, reader, list, call)).await,
+        None => Box::pin(index::find(search, list, call)).await,
     }
 }
 
@@ -58,28 +57,23 @@ async fn page<'a>(
         return Ok(members.into_page(list));
     }
     let page = call.session.device_page(list.after().as_ref(), list.limit()).await?;
-    let page = readable(page, call);
-    Ok(FoundPage::by_id(page.listing.found, page.has_more))
+    let found = readable(page.listing, UNREADABLE, call);
+    Ok(FoundPage::by_id(found, page.has_more))
 }
 
 /// Marks the attribute index as complete if no device has anything to index. Such a table needs no `roomtide reindex`.
 /// After a failure the next cold start tries again.
-pub(crate) async fn mark_indexed(
-    registry: &CachedRegistry<impl Clock>,
-    store: &impl Store,
-    clock: &impl Clock,
-    telemetry: &Telemetry,
-) {
+pub(crate) async fn mark_indexed(shared: &SharedState, store: &impl Store, telemetry: &Telemetry) {
     let has_none = |device: &Device| device.search_entries().is_empty();
-    let current = registry.current();
+    let current = shared.registry.current();
     let all = current.as_ref().and_then(|snapshot| snapshot.all_devices());
     if !all.is_some_and(|devices| devices.values().all(has_none)) {
         return;
     }
     let invocation = Invocation::until(Deadline::after(COLD_START));
-    if let Err(error) = store.mark_indexed(clock.now(), &invocation).await {
+    if let Err(error) = store.mark_indexed(shared.clock.now(), &invocation).await {
         let mut log = WideEvent::begin("query.mark_indexed");
         log.warn("search.error", &error);
-        log.emit(&invocation, telemetry, clock);
+        log.emit(&invocation, telemetry, &shared.clock);
     }
 }

@@ -2,34 +2,27 @@
 
 use api::{Problem, Response};
 use domain::{DeviceId, DeviceStay, RoomId};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use table::{Page, StayKey, StayQuery};
 
 use crate::answer::range_page::{self, RangeListPage};
 use crate::answer::rows::{STAY_COLUMNS, StayRow};
-use crate::handlers::Handlers;
 use crate::ports::Store;
 use crate::readings::ranges::open_range;
+use crate::registry::lookup;
+use crate::shared_state::Call;
 
 /// `GET /devices/{id}/stays`
-pub(crate) async fn of_device(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn of_device(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let query = query(call)?;
-    let device: DeviceId = handlers.device(call).await?.id().clone();
+    let device: DeviceId = lookup::device(call).await?.id().clone();
     let page = call.session.stays_of(&device, &query).await?;
     Ok(respond(call, &query, &page))
 }
 
 /// `GET /rooms/{id}/stays`
-pub(crate) async fn in_room(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn in_room(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let query = query(call)?;
-    let room: RoomId = handlers.room(call).await?.0.id;
+    let room: RoomId = lookup::room(call).await?.0.id;
     let page = call.session.stays_in(&room, &query).await?;
     Ok(respond(call, &query, &page))
 }

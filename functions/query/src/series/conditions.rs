@@ -7,8 +7,6 @@ mod request;
 
 use api::{Problem, ProblemKind, Response};
 use domain::{Device, MetricName};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use series::conditions::{Explanation, find};
 use series::{DeviceQuestion, Grid, Level, MAX_ROLLUPS, OutOfMeans, UnfoldedChanges};
 
@@ -16,8 +14,8 @@ use super::question::devices::{DeviceSearch, QuestionDevices};
 use super::question::plan::cached;
 use super::question::request::{QueryScope, metric_names};
 use crate::failure::problem;
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::shared_state::Call;
 use answer::ConditionsAnswer;
 use request::ConditionsRequest;
 
@@ -26,13 +24,12 @@ const MAX_QUARTERS: usize = 10 * MAX_ROLLUPS;
 
 /// `GET .../conditions`
 pub(crate) async fn conditions(
-    handlers: &Handlers<impl Clock>,
     scope: QueryScope,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let now = call.session.now;
     let request = ConditionsRequest::of(call.request, &call.params, now)?;
-    let horizon = handlers.known_state.horizon(call.session).await?;
+    let horizon = call.shared.known_state.horizon(call.session).await?;
     let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
 
     let names = request.search.names();
@@ -40,7 +37,7 @@ pub(crate) async fn conditions(
     let have_all =
         |_: &QuestionDevices, devices: &[&Device]| metric_names(Some(&names), devices).is_ok();
     let search = DeviceSearch { scope, horizon: &horizon, range, is_by_room: false };
-    let found = QuestionDevices::find(search, handlers, have_all, call).await?;
+    let found = QuestionDevices::find(search, have_all, call).await?;
     let devices = found.devices()?;
     metric_names(Some(&names), &devices)?;
 

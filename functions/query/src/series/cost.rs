@@ -12,8 +12,6 @@ use api::{Problem, ProblemKind, Response};
 use domain::{
     CalendarUnit, Device, DeviceId, MetricName, MetricRule, TariffId, TimeRange, Timestamp, Zone,
 };
-use runtime::clock::Clock;
-use runtime::http::Call;
 use series::{DeviceQuestion, DeviceValues, Grid, Level, PlannedRead, ReadAllowance};
 use table::Session;
 use tariffs::{Bill, BillInput, EnergyStep, Missing, MissingKind, Prices, Tariff, TariffMeter};
@@ -22,8 +20,9 @@ use super::question::groups::read_rows;
 use super::question::plan::{RowPlan, hull};
 use super::question::request::{QueryScope, SeriesRequest};
 use crate::failure::problem;
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::registry::lookup;
+use crate::shared_state::Call;
 use crate::tariffs::KnownTariff;
 use answer::{CostAnswer, DeviceShare, ShownBill};
 use meter::BilledMeter;
@@ -52,7 +51,7 @@ struct CostRequest {
 impl CostRequest {
     fn parse(call: &Call<'_, impl Store>) -> Result<Self, Problem> {
         let params = &call.params;
-        let series = SeriesRequest::parse(call.request, params, call.session.now)?.of_month();
+        let series = SeriesRequest::parse(call)?.of_month();
         let wrong = |why: String| Problem::field("tariff", why);
         let mut tariffs: Vec<TariffId> = Vec::new();
         for text in params.get("tariff").into_iter().flat_map(|list| list.split(',')) {
@@ -89,51 +88,53 @@ impl CostRequest {
 }
 
 /// `GET /cost`
-pub(crate) async fn cost(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    bills(None, handlers, call).await
+pub(crate) async fn cost(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    bills(None, call).await
 }
 
 /// `GET /devices/{id}/cost`: what the energy of the device cost, as if all of it had been bought.
-pub(crate) async fn device_cost(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let device = handlers.device(call).await?;
-    bills(Some(&device), handlers, call).await
+pub(crate) async fn device_cost(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let device = lookup::device(call).await?;
+    bills(Some(&device), call).await
 }
 
 /// The bills of tariffs, or one device's shares of the bills.
 async fn bills(
     of_share: Option<&Device>,
-    handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let mut request = CostRequest::parse(call)?;
-    let home = handlers.known_state.horizon(call.session).await?.zone();
+    let home = call.shared.known_state.horizon(call.session).await?.zone();
     let mut tariffs = request.named(home, call).await?;
     let is_compared = !tariffs.is_empty();
     if !is_compared {
         tariffs = KnownTariff::all(home, call).await?;
         tariffs.retain(|known| !known.tariff.meters.is_empty());
         if let Some(device) = of_share {
-            share::retain_tariffs_of(device, &mut tariffs, handlers, call).await?;
+            share::retain_tariffs_of(device, &mut tariffs, call).await?;
         }
     }
 
     request.series.prefer_zone(zone_of(&tariffs));
-    let plan = RowPlan::of(&request.series, QueryScope::All, &handlers.known_state, call).await?;
+    let plan = RowPlan::of(&request.series, QueryScope::All, call).await?;
     let groups = BillGroup::of(&tariffs, is_compared);
-    let devices = devices_of(&groups, handlers, call).await?;
+    let devices = devices_of(&groups, call).await?;
     let mut beside = Vec::new();
     if request.has_shares && of_share.is_none() {
-        beside = share::devices(&tariffs, handlers, call).await?;
+        beside = share::devices(&tariffs, call).await?;
     }
 
-    let allowance = ReadAllowance::of_rows(&handlers.densities);
-    let mut biller = Biller::new(&request, &plan, &devices, allowance, call.session);
+    let allowance = ReadAllowance::of_rows(&call.shared.densities);
+    let (session, reach) = (call.session, plan.grid.range());
+    let mut biller = Biller {
+        request: &request,
+        plan: &plan,
+        devices: &devices,
+        allowance,
+        session,
+        work: 0,
+        reach,
+    };
     let mut bills = Vec::new();
     for group in &groups {
         bills.append(&mut biller.bills(group, of_share, &beside).await?);
@@ -175,14 +176,13 @@ impl<'a> BillGroup<'a> {
 /// The devices that tariffs name: meters, and series of prices.
 async fn devices_of(
     groups: &[BillGroup<'_>],
-    handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<BTreeMap<DeviceId, Device>, Problem> {
     let meters = groups.iter().flat_map(|group| group.meters).map(|meter| &meter.device);
     let tariffs = groups.iter().flat_map(BillGroup::tariffs);
     let sources = tariffs.flat_map(|tariff| tariff.sources(TimeRange::ALL));
     let named = meters.chain(sources.map(|source| &source.device)).collect();
-    handlers.devices_by_id(named, call).await
+    lookup::devices_by_id(named, call).await
 }
 
 /// The steps of a bill: their times, and the coarsest items from which they are read.
@@ -216,16 +216,6 @@ struct Biller<'r, S> {
 }
 
 impl<'r, S: Store> Biller<'r, S> {
-    fn new(
-        request: &'r CostRequest,
-        plan: &'r RowPlan,
-        devices: &'r BTreeMap<DeviceId, Device>,
-        allowance: ReadAllowance<'r>,
-        session: Session<'r, S>,
-    ) -> Self {
-        Self { request, plan, devices, allowance, session, work: 0, reach: plan.grid.range() }
-    }
-
     /// The bills of a group, or one device's shares of the bills. Beside bills stand the shares of further devices.
     async fn bills<'a>(
         &mut self,

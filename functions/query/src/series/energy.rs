@@ -2,8 +2,6 @@
 
 use api::{Problem, Response};
 use domain::{Device, MetricName};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use series::ReadAllowance;
 
 use super::answer::energy::EnergyAnswer;
@@ -12,24 +10,22 @@ use super::question::plan::RowPlan;
 use super::question::request::{Grouping, QueryScope, SeriesRequest, sent};
 use super::summing::Summing;
 use crate::failure::problem;
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// `GET .../energy`
 pub(crate) async fn energy(
-    handlers: &Handlers<impl Clock>,
     scope: QueryScope,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let now = call.session.now;
-    let request = SeriesRequest::parse(call.request, &call.params, now)?;
+    let request = SeriesRequest::parse(call)?;
     let metric = request.only_metric()?;
-    let plan = RowPlan::of(&request, scope, &handlers.known_state, call).await?;
+    let plan = RowPlan::of(&request, scope, call).await?;
 
     let has_one =
         |found: &QuestionDevices, devices: &[&Device]| !found.metered(devices, metric).is_empty();
     let search = DeviceSearch::of(scope, &plan);
-    let found = QuestionDevices::find(search, handlers, has_one, call).await?;
+    let found = QuestionDevices::find(search, has_one, call).await?;
     let devices = found.devices()?;
     let metered = found.metered(&devices, metric);
     if metered.is_empty() {
@@ -40,7 +36,7 @@ pub(crate) async fn energy(
         unreachable!("together the devices are one group")
     };
     let summing = Summing { found: &found, group, plan: &plan, is_apart: request.is_apart() };
-    let allowance = ReadAllowance::of_rows(&handlers.densities);
+    let allowance = ReadAllowance::of_rows(&call.shared.densities);
     let sum = Box::pin(summing.read(metered, allowance, call.session)).await.map_err(problem)?;
     let mut events = None;
     if request.has_events {

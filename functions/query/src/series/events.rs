@@ -2,8 +2,6 @@
 
 use api::{Problem, Response};
 use domain::Flags;
-use runtime::clock::Clock;
-use runtime::http::Call;
 use serde::Serialize;
 use series::{CounterSteps, DeviceQuestion, Level, RollupLag, events};
 
@@ -11,27 +9,24 @@ use super::answer::write::respond;
 use super::question::plan::RowPlan;
 use super::question::request::{QueryScope, SeriesRequest, metric_names};
 use crate::failure::problem;
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::registry::lookup;
+use crate::shared_state::Call;
 
 /// `GET /devices/{id}/events`
-pub(crate) async fn device_events(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
-    let now = call.session.now;
-    let request = SeriesRequest::parse(call.request, &call.params, now)?;
-    let mut device = handlers.device(call).await?;
+pub(crate) async fn device_events(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
+    let request = SeriesRequest::parse(call)?;
+    let mut device = lookup::device(call).await?;
     // A device that was just read from the table, without the registry, is up to date.
-    let is_old = !handlers.registry.would_read_many();
+    let is_old = !call.shared.registry.would_read_many();
     if request.metrics.is_some() && !request.has_all_metrics(&[&device]) && is_old {
-        let snapshot = handlers.registry.snapshot(call.session, call.log).await?;
-        if handlers.registry.has_news(&snapshot, call.session, call.log).await? {
-            device = handlers.device(call).await?;
+        let snapshot = call.shared.registry.snapshot(call.session, call.log).await?;
+        if call.shared.registry.has_news(&snapshot, call.session, call.log).await? {
+            device = lookup::device(call).await?;
         }
     }
 
-    let plan = RowPlan::of(&request, QueryScope::Device, &handlers.known_state, call).await?;
+    let plan = RowPlan::of(&request, QueryScope::Device, call).await?;
     let names = metric_names(request.metrics.as_deref(), &[&device])?;
     let question = DeviceQuestion { coarsest: Level::Days, ..plan.question(&device) };
     let CounterSteps { events, has_more } =

@@ -5,15 +5,14 @@
 
 use api::Problem;
 use domain::{Device, DevicePatch, Edit, MetricRule, Timestamp, Verdict};
-use runtime::http::Call;
-use series::{RollupStateCache, VerdictStep};
+use series::VerdictStep;
 
 use crate::failure::problem;
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// Refuses an edit whose new verdicts would change nothing, by the device and its readings as they are now.
 pub(crate) async fn check_verdicts(
-    known_state: &RollupStateCache,
     device: &Device,
     patch: &DevicePatch,
     call: &mut Call<'_, impl Store>,
@@ -37,7 +36,7 @@ pub(crate) async fn check_verdicts(
         return Ok(());
     }
 
-    let horizon = known_state.horizon(call.session).await?;
+    let horizon = call.shared.known_state.horizon(call.session).await?;
     for (name, at, verdict) in new {
         let Some(MetricRule::Counter(rule)) = edited.metrics().get(name).map(MetricRule::of) else {
             continue;

@@ -4,26 +4,21 @@ use api::endpoints::fetched_formats;
 use api::{Problem, Response, body};
 use domain::MemberError;
 use polling::{PolledSource, SecretTexts};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use serde_json::{Map, Value, json};
 use table::{SourceSecrets, StoredSource};
 
 use super::rows::{SourceRow, SourceRows};
-use super::{MAX_BODY, all, needed_secrets, source_id, warnings, wrong};
-use crate::handlers::Handlers;
+use super::{MAX_BODY, all, needed_secrets, source_id, warnings};
 use crate::ports::Store;
 use crate::registry::lookup::not_found;
 use crate::saved::{contended, ensure_at_most};
+use crate::shared_state::Call;
 
 /// The maximum number of sources.
 const MAX_SOURCES: usize = 20;
 
 /// `GET /sources`
-pub(crate) async fn list(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let stored = all(call).await?;
     let with_settings = call.grant.may_edit();
     let rows = stored.iter().map(|stored| SourceRow::of(stored, with_settings, call.session.now));
@@ -38,31 +33,25 @@ pub(crate) async fn list(
 }
 
 /// `GET /sources/{id}`
-pub(crate) async fn show(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn show(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let stored = known(call).await?;
-    let row = SourceRow::of(&stored, call.grant.may_edit(), call.session.now).map_err(wrong)?;
+    let row = SourceRow::of(&stored, call.grant.may_edit(), call.session.now)?;
     Ok(Response::json(200, &row))
 }
 
 /// `PUT /sources/{id}`: saves a source. Stored secrets that are not sent stay, if the request and the reader of its
 /// answer are the same.
-pub(crate) async fn put(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let id = source_id(&call.id)?;
     let mut members: Map<String, Value> = body::read(call.request, MAX_BODY)?;
-    let secrets = SecretTexts::read(members.remove("secrets")).map_err(wrong)?;
+    let secrets = SecretTexts::read(members.remove("secrets"))?;
     let stored = all(call).await?;
     let before = stored.iter().find(|stored| stored.id == id);
-    let source = PolledSource::read(members, handlers.reach).map_err(wrong)?;
-    source.check_reader().map_err(wrong)?;
-    ensure_format_is_read(&source).map_err(wrong)?;
+    let source = PolledSource::read(members, call.shared.reach)?;
+    source.check_reader()?;
+    ensure_format_is_read(&source)?;
     match before {
-        Some(before) => before.ensure_same_kind(&source).map_err(wrong)?,
+        Some(before) => before.ensure_same_kind(&source)?,
         None => ensure_at_most(MAX_SOURCES, "sources", stored.len() + 1)?,
     }
 
@@ -75,7 +64,7 @@ pub(crate) async fn put(
         && secrets.is_none()
         && before.settings == saved.settings
     {
-        return shown_saved(handlers, before, &source, call).await;
+        return shown_saved(before, &source, call).await;
     }
     if !call.session.save_source(&saved, secrets.as_ref()).await? {
         return Err(contended("source"));
@@ -91,7 +80,7 @@ pub(crate) async fn put(
         return Err(too_many);
     }
 
-    shown_saved(handlers, &saved, &source, call).await
+    shown_saved(&saved, &source, call).await
 }
 
 /// Refuses payloads of a format that the function ingest does not read.
@@ -112,7 +101,7 @@ fn secrets_to_store(
     before: Option<&StoredSource>,
 ) -> Result<Option<SourceSecrets>, Problem> {
     if let Some(given) = given {
-        source.check_secrets(&given).map_err(wrong)?;
+        source.check_secrets(&given)?;
         return Ok(Some(SourceSecrets::given_for(source, given)));
     }
 
@@ -135,30 +124,26 @@ fn secrets_to_store(
              they are stored"
         )
     };
-    Err(wrong(MemberError::of("secrets", why)))
+    Err(MemberError::of("secrets", why).into())
 }
 
 /// A saved source, with its warnings.
 async fn shown_saved(
-    handlers: &Handlers<impl Clock>,
     stored: &StoredSource,
     source: &PolledSource,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
-    let warnings = warnings::of_saved(stored, source, &handlers.registry, call).await;
+    let warnings = warnings::of_saved(stored, source, call).await;
     let warnings = warnings.map_err(|failure| {
         let detail = format!("The source is saved, but not shown. {}", failure.detail);
         Problem { detail, ..failure }
     })?;
-    let row = SourceRow::of(stored, true, call.session.now).map_err(wrong)?;
+    let row = SourceRow::of(stored, true, call.session.now)?;
     Ok(Response::json(200, &row.with_warnings(warnings)))
 }
 
 /// `DELETE /sources/{id}`: deletes a source and its secrets. The readings stay.
-pub(crate) async fn delete(
-    _: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn delete(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let stored = known(call).await?;
     call.session.delete_source(&stored.id).await?;
     Ok(Response::json(200, &json!({"deleted": 1, "has_more": false})))

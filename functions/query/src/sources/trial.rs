@@ -7,14 +7,13 @@ use api::{Problem, ProblemKind, Response, body};
 use domain::text_id::id_of;
 use domain::{DeviceId, PolledSourceId, RoomId};
 use polling::{PolledSource, SecretTexts};
-use runtime::clock::{Clock, Deadline};
-use runtime::http::Call;
+use runtime::clock::Deadline;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{MAX_BODY, source_id, warnings, wrong};
-use crate::handlers::Handlers;
+use super::{MAX_BODY, source_id, warnings};
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// The longest time of a test.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -90,10 +89,7 @@ struct TestDevice {
 }
 
 /// `POST /sources/test`
-pub(crate) async fn test(
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Response, Problem> {
+pub(crate) async fn test(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let mut members: Map<String, Value> = body::read(call.request, MAX_BODY)?;
     let id = match members.remove("id") {
         None | Some(Value::Null) => source_id(UNNAMED)?,
@@ -101,15 +97,15 @@ pub(crate) async fn test(
         Some(_) => return Err(Problem::field("id", "must be a text")),
     };
     let secrets = members.remove("secrets");
-    SecretTexts::read(secrets.clone()).map_err(wrong)?;
-    let source = PolledSource::read(members.clone(), handlers.reach).map_err(wrong)?;
+    SecretTexts::read(secrets.clone())?;
+    let source = PolledSource::read(members.clone(), call.shared.reach)?;
 
     let mut event = json!({"source": "roomtide.test", "id": id, "settings": members});
     if let Some(secrets) = secrets {
         event["secrets"] = secrets;
     }
     let deadline = Deadline::after(TIMEOUT.min(call.session.invocation.remaining()));
-    let reply = handlers.fetching.0.invoke(event.to_string(), deadline).await;
+    let reply = call.shared.fetching.0.invoke(event.to_string(), deadline).await;
     let reply = reply.map_err(|why| unanswerable(&format!("The source is not tried: {why}.")))?;
     let reply: Reply = serde_json::from_str(&reply)
         .map_err(|_| unanswerable("The function that asks sources has another version."))?;
@@ -120,7 +116,7 @@ pub(crate) async fn test(
     let mut warnings = Vec::new();
     if reply.found.readings.iter().any(measures_energy) {
         let own: Vec<_> = reply.devices.iter().cloned().collect();
-        warnings = warnings::of_second_meters(&own, &handlers.registry, call).await?;
+        warnings = warnings::of_second_meters(&own, call).await?;
     }
     Ok(Response::json(200, &reply.answer(&id, &source, warnings)))
 }

@@ -3,12 +3,10 @@
 use api::Problem;
 use domain::{Device, DeviceId, Meter};
 use polling::PolledSource;
-use runtime::clock::Clock;
-use runtime::http::Call;
-use runtime::registry::CachedRegistry;
 use table::StoredSource;
 
 use crate::ports::Store;
+use crate::shared_state::Call;
 
 /// The maximum number of devices that a warning names.
 const MAX_NAMED: usize = 10;
@@ -17,7 +15,6 @@ const MAX_NAMED: usize = 10;
 pub(super) async fn of_saved(
     stored: &StoredSource,
     source: &PolledSource,
-    registry: &CachedRegistry<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<String>, Problem> {
     if !source.has_meter() {
@@ -27,16 +24,15 @@ pub(super) async fn of_saved(
     let mut own: Vec<DeviceId> = stored.status.devices.clone();
     own.extend(source.rooms.keys().cloned());
     own.extend(stored.id.as_str().parse().ok());
-    of_second_meters(&own, registry, call).await
+    of_second_meters(&own, call).await
 }
 
 /// The warning that other devices than `own`, those of the source, measure imported energy too.
 pub(super) async fn of_second_meters(
     own: &[DeviceId],
-    registry: &CachedRegistry<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<String>, Problem> {
-    let snapshot = registry.snapshot_for_list(call.session, call.log).await?;
+    let snapshot = call.shared.registry.snapshot_for_list(call.session, call.log).await?;
     // If memory does not hold all devices, the other meters are unknown.
     let Some(devices) = snapshot.all_devices() else { return Ok(Vec::new()) };
     let others = devices.values().filter(|device| {

@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 
 use api::Problem;
 use domain::{DeviceId, Exact, meters_above};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use tariffs::{Per, WrittenTariff};
 
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::registry::lookup;
 use crate::series::cost::meter::{BilledMeter, known_device};
+use crate::shared_state::Call;
 
 /// The price of a kWh from which it looks like a number in hundredths, by currency.
 const LIKE_CENTS: [(&str, i64); 7] =
@@ -19,7 +18,6 @@ const LIKE_CENTS: [(&str, i64); 7] =
 /// The warnings about a tariff.
 pub(super) async fn of(
     tariff: &WrittenTariff,
-    handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<String>, Problem> {
     let mut warnings: Vec<String> = cents(tariff).chain(shares(tariff)).collect();
@@ -30,8 +28,8 @@ pub(super) async fn of(
         return Ok(warnings);
     }
 
-    let snapshot = handlers.registry.snapshot_for_list(call.session, call.log).await?;
-    let devices = handlers.devices_by_id(named, call).await?;
+    let snapshot = call.shared.registry.snapshot_for_list(call.session, call.log).await?;
+    let devices = lookup::devices_by_id(named, call).await?;
     let meters = BilledMeter::all(&tariff.meters, &devices);
     warnings.extend(meters.into_iter().filter_map(Result::err));
     for series in series() {

@@ -168,8 +168,8 @@ async fn of_two_edits_at_once_one_is_stored_or_both_and_none_is_mixed() {
     );
 }
 
-#[tokio::test]
-async fn states_are_shown_with_their_rules_and_those_that_fire_first() {
+/// Two rules: `r` with a state that fires, although its values recover, and a normal one; `s` with a told figure.
+async fn bench_with_states() -> Bench {
     let bench = Bench::new().await;
     bench
         .put(
@@ -193,6 +193,12 @@ async fn states_are_shown_with_their_rules_and_those_that_fire_first() {
         let key = given::alert_key(rule, device);
         bench.put_state(&StoredAlertState::next(None, key, state, at_minute(60))).await;
     }
+    bench
+}
+
+#[tokio::test]
+async fn firing_states_are_listed_first() {
+    let bench = bench_with_states().await;
     let listed = bench.get("/alerts").await.json();
     assert_eq!((&listed["firing"], &listed["pending"]), (&json!(1), &json!(0)));
     let states = &listed["data"][0]["states"];
@@ -212,7 +218,12 @@ async fn states_are_shown_with_their_rules_and_those_that_fire_first() {
         json!([{"subject": "device:a", "phase": "told", "count": 1, "last": at_minute(0)}])
     );
     assert_eq!(bench.get("/alerts/r").await.json(), listed["data"][0]);
-    // Of a rule on many devices the list shows some.
+}
+
+#[tokio::test]
+async fn the_list_shows_20_states_of_a_rule_and_the_rule_shows_all() {
+    let bench = bench_with_states().await;
+    let firing = firing("r", "b");
     for n in 0..30 {
         let key = given::alert_key("r", &format!("d{n}"));
         bench.put_state(&StoredAlertState::next(None, key, normal(&firing), at_minute(60))).await;
@@ -223,7 +234,11 @@ async fn states_are_shown_with_their_rules_and_those_that_fire_first() {
     assert_eq!((&rule["has_more_states"], &rule["firing"]), (&json!(true), &json!(1)));
     let shown = bench.get("/alerts/r").await.json();
     assert_eq!(shown["states"].as_array().map(Vec::len), Some(32));
-    // With the rule its states end, and no other's.
+}
+
+#[tokio::test]
+async fn states_end_with_their_rule_and_no_others() {
+    let bench = bench_with_states().await;
     assert_eq!(bench.remove("/alerts/r").await.status, 200);
     assert_eq!(bench.store.all_alert_states().len(), 1);
 }
@@ -263,9 +278,8 @@ async fn of_a_rule_on_more_than_a_thousand_devices_each_is_acknowledged() {
     assert_eq!(acknowledged().len(), 1_001);
 }
 
-#[tokio::test]
-async fn a_link_acknowledges_its_episode_without_a_token_and_does_nothing_else() {
-    let bench = Bench::with(true).with_house("of three devices").await;
+/// Stores an episode of the rule `r` on the device `d` that was told twice. Returns the keys of its two links.
+async fn told_episode(bench: &Bench) -> Vec<LinkKey> {
     let rule = alert_rule("r", at_minute(0));
     bench.store.put_alert_rule(&rule, &invocation()).await.expect("saved");
     let mut state = firing("r", "d");
@@ -276,7 +290,13 @@ async fn a_link_acknowledges_its_episode_without_a_token_and_does_nothing_else()
     let told = vec![message(1, News::Fired), message(2, News::Repeated)];
     let judgement = NewJudgement::new(&rule, state, told, &by, at_minute(60));
     bench.store.put_judgement(&judgement, &invocation()).await.expect("stored");
-    let keys: Vec<LinkKey> = judgement.waiting().iter().filter_map(|it| it.key.clone()).collect();
+    judgement.waiting().iter().filter_map(|message| message.key.clone()).collect()
+}
+
+#[tokio::test]
+async fn a_link_acknowledges_its_episode_without_a_token_and_does_nothing_else() {
+    let bench = Bench::with(true).with_house("of three devices").await;
+    let keys = told_episode(&bench).await;
     assert_eq!(keys.len(), 2);
 
     let body = |key: &str| json!({"rule": "r", "subject": "device:d", "key": key});

@@ -14,37 +14,33 @@ const MAX_READINGS: usize = 300_000;
 /// The number of readings of one page.
 const PAGE: usize = 10_000;
 
-impl Gathering<'_> {
-    /// Folds the readings of a range page by page. Memory holds one page, and the [unit](Self::unit_of) that it cuts.
-    pub(super) async fn fold_readings(
-        &mut self,
-        session: Session<'_, impl Store>,
-        range: TimeRange,
-    ) -> Result<(), SeriesError> {
-        let mut pages = Pages::of(self.question, range);
-        let mut next = pages.next(session).await?;
+impl<S: Store> Gathering<'_, S> {
+    /// Folds the readings of a range page by page. Memory holds one page, and the [span](Self::span_of) that it cuts.
+    pub(super) async fn fold_readings(&mut self, range: TimeRange) -> Result<(), SeriesError> {
+        let mut pages = Pages::of(self.session, self.question, range);
+        let mut next = pages.next().await?;
         if self.question.coarsest == Level::Readings {
             let first = next.iter().flatten().next();
-            self.check_readings(session, range, first).await?;
+            self.check_readings(range, first).await?;
         }
 
         let mut unfolded: Vec<Reading> = Vec::new();
         while let Some(page) = next {
             unfolded.extend(page);
             let end =
-                if pages.has_more { self.last_unit(range, &unfolded) } else { unfolded.len() };
+                if pages.has_more { self.last_span(range, &unfolded) } else { unfolded.len() };
             self.fold(range, &unfolded[..end]);
             unfolded.drain(..end);
-            next = pages.next(session).await?;
+            next = pages.next().await?;
         }
         Ok(())
     }
 
-    /// The index of the first reading of the last unit. The next page may have further readings of this unit.
-    fn last_unit(&self, range: TimeRange, readings: &[Reading]) -> usize {
+    /// The index of the first reading of the last span. The next page may have further readings of this span.
+    fn last_span(&self, range: TimeRange, readings: &[Reading]) -> usize {
         let Some(last) = readings.last() else { return 0 };
-        let unit = self.unit_of(last, self.row_part(range, last));
-        readings.partition_point(|reading| reading.at < unit)
+        let begin = self.span_of(last, self.row_part(range, last));
+        readings.partition_point(|reading| reading.at < begin)
     }
 
     /// The part of a range that lies in the row of a reading.
@@ -56,7 +52,6 @@ impl Gathering<'_> {
     /// Refuses a range whose first readings have expired.
     async fn check_readings(
         &self,
-        session: Session<'_, impl Store>,
         range: TimeRange,
         first: Option<&Reading>,
     ) -> Result<(), SeriesError> {
@@ -64,7 +59,7 @@ impl Gathering<'_> {
         let end = range.from().saturating_add(TimeDelta::days(1)).min(first);
         let Ok(without_readings) = TimeRange::new(range.from(), end) else { return Ok(()) };
         let device = self.question.device.id();
-        let quarters = session.quarters(device, without_readings, false).await?;
+        let quarters = self.session.quarters(device, without_readings, false).await?;
         let expired = |quarter: &&StoredRollup| {
             !quarter.rollup.is_empty() && !quarter.has_readings(self.question.now)
         };
@@ -78,7 +73,7 @@ impl Gathering<'_> {
 
     /// Folds readings of a range into pieces: one for each row and, if rooms are requested, one for each run of
     /// readings in the same room. Several calls make the same pieces as one call, if each begins with a new
-    /// [unit](Self::unit_of).
+    /// [span](Self::span_of).
     pub(super) fn fold(&mut self, range: TimeRange, readings: &[Reading]) {
         let DeviceQuestion { grid, is_by_room, .. } = *self.question;
         let is_here = |reading: &Reading| self.question.is_about(reading.room.as_ref());
@@ -96,14 +91,14 @@ impl Gathering<'_> {
     /// Folds a run of readings within `part`, a part of a row. A run ends at the first reading of the next run; the
     /// last run ends with `part`.
     fn fold_run(&mut self, part: TimeRange, run: &[Reading]) {
-        let is_of_one = |a: &Reading, b: &Reading| self.unit_of(a, part) == self.unit_of(b, part);
+        let is_of_one = |a: &Reading, b: &Reading| self.span_of(a, part) == self.span_of(b, part);
         let wants = |name: &MetricName| self.question.wants(name);
-        let fold = |unit: &[Reading]| Rollup::fold_some(unit, &self.rules, wants);
+        let fold = |span: &[Reading]| Rollup::fold_some(span, &self.rules, wants);
         let folded: Vec<Rollup> = run.chunk_by(is_of_one).map(fold).collect();
 
         self.begin_piece(part, &run[0]);
         let piece = self.gathered.pieces.last_mut().expect("there is one");
-        folded.iter().for_each(|unit| piece.rollup.append(unit, &self.rules));
+        folded.iter().for_each(|rollup| piece.rollup.append(rollup, &self.rules));
         piece.last = run[run.len() - 1].at;
         self.gathered.of_readings.extend(folded);
     }
@@ -135,9 +130,9 @@ impl Gathering<'_> {
         self.gathered.pieces.push(RollupPiece { first: *first, ..piece });
     }
 
-    /// The start of the unit in which a reading is folded: its day if the day's rollup is outdated, else its quarter of
-    /// an hour. If rows are shorter than a quarter, the unit is the row.
-    fn unit_of(&self, reading: &Reading, row: TimeRange) -> Timestamp {
+    /// The begin of the span in which a reading is folded: its day if the day's rollup is outdated, else its quarter of
+    /// an hour. If rows are shorter than a quarter, the span is the row.
+    fn span_of(&self, reading: &Reading, row: TimeRange) -> Timestamp {
         if self.question.coarsest == Level::Readings {
             return row.from();
         }
@@ -152,16 +147,17 @@ pub async fn readings(
     question: &DeviceQuestion<'_>,
     range: TimeRange,
 ) -> Result<Vec<Reading>, SeriesError> {
-    let mut pages = Pages::of(question, range);
+    let mut pages = Pages::of(session, question, range);
     let mut readings: Vec<Reading> = Vec::new();
-    while let Some(page) = pages.next(session).await? {
+    while let Some(page) = pages.next().await? {
         readings.extend(page);
     }
     Ok(readings)
 }
 
 /// The pages of a device's readings, oldest first.
-struct Pages<'a> {
+struct Pages<'a, S> {
+    session: Session<'a, S>,
     device: &'a Device,
     query: RangeQuery,
     has_more: bool,
@@ -169,23 +165,20 @@ struct Pages<'a> {
     read: usize,
 }
 
-impl<'a> Pages<'a> {
-    const fn of(question: &DeviceQuestion<'a>, range: TimeRange) -> Self {
+impl<'a, S: Store> Pages<'a, S> {
+    const fn of(session: Session<'a, S>, question: &DeviceQuestion<'a>, range: TimeRange) -> Self {
         let (order, limit, consistent) = (Order::Ascending, PAGE, false);
         let query = RangeQuery { range, order, after: None, limit, consistent };
-        Self { device: question.device, query, has_more: true, read: 0 }
+        Self { session, device: question.device, query, has_more: true, read: 0 }
     }
 
     /// The next page; `None` after the last one.
-    async fn next(
-        &mut self,
-        session: Session<'_, impl Store>,
-    ) -> Result<Option<Vec<Reading>>, SeriesError> {
+    async fn next(&mut self) -> Result<Option<Vec<Reading>>, SeriesError> {
         if !self.has_more {
             return Ok(None);
         }
 
-        let page = session.device_readings(self.device.id(), &self.query).await?;
+        let page = self.session.device_readings(self.device.id(), &self.query).await?;
         self.has_more = page.has_more;
         self.read += page.items.len();
         if self.read > MAX_READINGS {

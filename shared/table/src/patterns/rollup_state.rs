@@ -14,8 +14,8 @@ use crate::item::attribute::{BACKLOG, MARKS, QUEUE, READY, SEALED, SINCE, VERSIO
 use crate::item::{Attribute, Kind as _, List, group_name, listed};
 use crate::keys::Key;
 use crate::{
-    Backlog, InsertOutcome, LateChanges, LateMark, Patterns, QueueDepth, Refold, RollupState,
-    StoreResult,
+    Backlog, InsertOutcome, LateChanges, LateMark, MarksOutcome, Patterns, QueueDepth, Refold,
+    RollupState, StoreResult,
 };
 
 /// Reads how far the rollups are complete.
@@ -39,21 +39,23 @@ impl<D: Db> Patterns<'_, D> {
 /// Announces changes of past readings before they are made.
 #[port(MarkLateChanges, UpdateItem(LateChanges))]
 impl<D: Db> Patterns<'_, D> {
-    /// Stores marks, if the stored ones have the expected version, which is 0 if there are none. Otherwise returns the
-    /// stored marks. If several processes store at once, one succeeds and the others get its marks.
+    /// Stores marks, if the stored ones have the expected version, which is 0 if there are none. If several processes
+    /// store at once, one succeeds and the others get its marks.
     pub async fn put_late_marks(
         self,
         marks: &[LateMark],
         version: u64,
-    ) -> StoreResult<Option<LateChanges>> {
+    ) -> StoreResult<MarksOutcome> {
         let before = (version > 0).then(|| Attribute::number(version));
         let marks = upsert(&Key::LateChanges)
             .when([still(VERSION, before)])
             .with([set(MARKS, listed::<List, _>(marks))])
             .with([set(VERSION, Attribute::number(version + 1))]);
         Ok(match self.write(marks).await? {
-            WriteOutcome::Done(_) => None,
-            WriteOutcome::Refused(known) => Some(known.map_or(Ok(LateChanges::default()), read)?),
+            WriteOutcome::Done(_) => MarksOutcome::Stored,
+            WriteOutcome::Refused(known) => {
+                MarksOutcome::Outdated(known.map_or(Ok(LateChanges::default()), read)?)
+            }
         })
     }
 }

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::Problem;
 use domain::{AttributeName, Device, DeviceId, SearchCondition, SearchRange, SearchTest, Subject};
 use futures_util::future::try_join_all;
-use runtime::http::Call;
 use table::{Page, SearchHit, SearchQuery, StoreError};
 
 use super::newest::{MAX_DEVICES, NewestValues};
@@ -16,6 +15,7 @@ use crate::answer::cursor;
 use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
 use crate::readings::newest::NewestReader;
+use crate::shared_state::Call;
 
 /// The number of index entries, and then of devices, that are read at once.
 const HITS: usize = 100;
@@ -25,7 +25,6 @@ const MAX_HITS: usize = 2_000;
 /// Finds the devices of a page.
 pub(super) async fn find<'a>(
     search: &Search,
-    reader: &NewestReader<'_, impl Store>,
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
 ) -> Result<FoundPage<'a>, Problem> {
@@ -47,7 +46,7 @@ pub(super) async fn find<'a>(
     // Newest values drop some candidates afterwards, so more candidates are needed than the page has devices.
     let limit = if newest.is_empty() { list.limit() } else { usize::MAX };
     let mut found = candidates(&driver, limit, fits, call).await?;
-    let tested = found.keep_by_newest(&newest, reader).await?;
+    let tested = found.keep_by_newest(&newest, &NewestReader::of(call)).await?;
 
     let place = |hit: &SearchHit| format!("{} {}", driver.index, hit.place());
     let rest = if found.devices.len() > list.limit() {

@@ -129,7 +129,7 @@ impl Search {
 }
 
 fn refused<E: Display>(field: &str) -> impl FnOnce(E) -> Problem {
-    move |why| Problem::field(field, why.to_string())
+    move |why| Problem::field(field, why)
 }
 
 /// A device is silent if its newest reading is before this timestamp.

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use api::Problem;
 use domain::Device;
-use runtime::http::Call;
 use runtime::registry::Devices;
 use table::StoreResult;
 
@@ -13,12 +12,12 @@ use super::question::{FoundPage, Search, SearchPlan, unanswerable};
 use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
 use crate::readings::newest::NewestReader;
+use crate::shared_state::Call;
 
 /// Finds the devices of a page.
 pub(super) async fn find<'a>(
     search: &Search,
     devices: &'a Devices,
-    reader: &NewestReader<'_, impl Store>,
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
 ) -> Result<FoundPage<'a>, Problem> {
@@ -53,7 +52,8 @@ pub(super) async fn find<'a>(
 
     let mut tested = 0;
     if !newest.is_empty() {
-        (candidates, tested) = page_of(&candidates, &newest, reader, list.limit()).await?;
+        let reader = NewestReader::of(call);
+        (candidates, tested) = page_of(&candidates, &newest, &reader, list.limit()).await?;
     }
 
     let has_more = candidates.len() > list.limit();

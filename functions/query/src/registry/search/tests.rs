@@ -11,11 +11,10 @@ use domain::given::{at_millis, label};
 use domain::{AttributeValue, Decimal, DeviceId, DevicePatch, Edit, Label, Reading};
 use domain::{SearchCondition, Timestamp};
 use form_urlencoded::byte_serialize;
-use rollups::RollupDelay;
 use runtime::auth::Auth;
 use runtime::authentication::Authenticator;
+use runtime::clock::SystemClock;
 use runtime::telemetry::WideEvent;
-use series::RollupStateCache;
 use table::Listing;
 use table::given::{self, invocation};
 use table::layout::{ATTRIBUTE_INDEX, Layout};
@@ -26,6 +25,7 @@ use table::{
 };
 
 use super::*;
+use crate::Settings;
 
 const NAMES: [&str; 6] = ["Kitchen", "kitchen 2", "Küche", "KU\u{308}CHE #1", "hall", "1.5"];
 const KINDS: [&str; 3] = ["Sensor", "plug", "sensor 2"];
@@ -233,10 +233,9 @@ impl Fleet {
                 request: &request,
                 session,
                 log: &mut log,
+                shared: &SharedState::new(SystemClock, Settings::default()),
             };
-            let known_state = &RollupStateCache::new(RollupDelay::default());
-            let reader = NewestReader { session, known_state };
-            let page = find(&search, &snapshot, &reader, &list, &mut call).await?;
+            let page = find(&search, &snapshot, &list, &mut call).await?;
             assert!(page.devices.len() <= limit);
             found.extend(page.devices.iter().map(|(device, _)| device.id().to_string()));
             match page.rest {

@@ -2,7 +2,6 @@
 
 use api::{Problem, Response};
 use domain::{Device, DeviceId, Label, TariffId, TimeRange, Timestamp};
-use runtime::http::Call;
 use serde::Serialize;
 use tariffs::{Bill, BillLine, BillRow, Missing};
 
@@ -10,6 +9,7 @@ use super::CostRequest;
 use crate::ports::Store;
 use crate::series::answer::write::respond;
 use crate::series::question::plan::{RowPlan, RowSpan};
+use crate::shared_state::Call;
 use crate::tariffs::KnownTariff;
 
 /// The largest number of shown entries of `incomplete`, unless more lines lack something.

@@ -2,22 +2,19 @@
 
 use api::Problem;
 use domain::{Device, DeviceId, Meter, meters_above};
-use runtime::clock::Clock;
-use runtime::http::Call;
 use runtime::registry::FoundDevices;
 
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::shared_state::Call;
 use crate::tariffs::KnownTariff;
 
 /// Keeps the tariffs that bill the device or a meter above it.
 pub(super) async fn retain_tariffs_of(
     device: &Device,
     tariffs: &mut Vec<KnownTariff>,
-    handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<(), Problem> {
-    let above = above(device, handlers, call).await?;
+    let above = above(device, call).await?;
     tariffs.retain(|known| known.tariff.meters.iter().any(|meter| above.contains(&meter.device)));
     if tariffs.is_empty() {
         let why = "is needed: the device is no meter of a tariff, and behind none";
@@ -34,12 +31,8 @@ pub(super) fn measures_no_energy(device: &Device) -> Problem {
 }
 
 /// The device and the meters above it.
-async fn above(
-    device: &Device,
-    handlers: &Handlers<impl Clock>,
-    call: &mut Call<'_, impl Store>,
-) -> Result<Vec<DeviceId>, Problem> {
-    let snapshot = handlers.registry.snapshot(call.session, call.log).await?;
+async fn above(device: &Device, call: &mut Call<'_, impl Store>) -> Result<Vec<DeviceId>, Problem> {
+    let snapshot = call.shared.registry.snapshot(call.session, call.log).await?;
     let mut found = FoundDevices::of(snapshot);
     found.add(vec![device.clone()]);
     found.look_up_meters(call.session).await?;
@@ -52,10 +45,9 @@ async fn above(
 /// meter or behind none.
 pub(super) async fn devices(
     tariffs: &[KnownTariff],
-    handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<Device>, Problem> {
-    let snapshot = handlers.registry.snapshot(call.session, call.log).await?;
+    let snapshot = call.shared.registry.snapshot(call.session, call.log).await?;
     let meters: Vec<&DeviceId> =
         tariffs.iter().flat_map(|known| &known.tariff.meters).map(|meter| &meter.device).collect();
     let behind = |id: &DeviceId| snapshot.devices.get(id)?.behind();

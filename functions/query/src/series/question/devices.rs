@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use api::Problem;
 use domain::{Device, DeviceId, Meter, MetricName, RoomId, TimeRange};
-use runtime::clock::Clock;
-use runtime::http::Call;
-use runtime::registry::RegistrySnapshot;
+use runtime::registry::{FoundDevices, RegistrySnapshot};
 use series::{Horizon, MAX_DEVICES, SeriesError, too_many};
 use table::MAX_CACHED_ENTRIES;
 
@@ -15,9 +13,10 @@ use super::groups::{DeviceGroup, GroupOf};
 use super::plan::{RowPlan, Span};
 use super::request::{Grouping, QueryScope};
 use crate::failure::problem;
-use crate::handlers::Handlers;
 use crate::ports::Store;
+use crate::registry::lookup;
 use crate::registry::presence::{self, RoomDevices};
+use crate::shared_state::Call;
 
 /// The parameters of a search for the devices of a question.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +42,9 @@ pub(crate) struct QuestionDevices {
     pub(crate) device: Option<Device>,
     /// The rooms that readings must name; `None` accepts all readings.
     pub(crate) rooms: Option<BTreeSet<RoomId>>,
-    /// The devices that are or were in the rooms, and the registry. Without `rooms` there are no such devices.
+    /// The registry, and devices that were read because memory does not hold them.
+    registry: FoundDevices,
+    /// The devices that are or were in the rooms. Without `rooms` there are no such devices.
     pub(crate) of_rooms: RoomDevices,
 }
 
@@ -52,42 +53,41 @@ impl QuestionDevices {
     /// have registered the metric or its device.
     pub(crate) async fn find(
         search: DeviceSearch<'_>,
-        handlers: &Handlers<impl Clock>,
         is_answerable: impl Fn(&Self, &[&Device]) -> bool,
         call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
-        let registry = &handlers.registry;
-        let found = Self::look_up(search, handlers, call).await?;
-        // `CachedRegistry::device` has then read the device from the table just now, so reading the registry brings no news of it.
+        let registry = &call.shared.registry;
+        let found = Self::look_up(search, call).await?;
+        // `CachedRegistry::device` has then read the device from the table just now, so reading the registry brings no
+        // news of it.
         let was_read_alone = found.device.is_some() && registry.would_read_many();
         if was_read_alone || is_answerable(&found, &found.devices()?) {
             return Ok(found);
         }
 
         if registry.has_news(found.snapshot(), call.session, call.log).await? {
-            return Self::look_up(search, handlers, call).await;
+            return Self::look_up(search, call).await;
         }
         Ok(found)
     }
 
     async fn look_up(
         search: DeviceSearch<'_>,
-        handlers: &Handlers<impl Clock>,
         call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
         let (mut device, mut rooms, mut current) = (None, None, None);
         match search.scope {
             QueryScope::Device => {
-                device = Some(handlers.device(call).await?);
+                device = Some(lookup::device(call).await?);
                 // Only this device is needed, so the registry in memory is good enough, however old.
-                current = handlers.registry.current();
+                current = call.shared.registry.current();
             }
             QueryScope::Room => {
                 // If memory did not hold the room, `room` has read the registry, so the snapshot has its devices.
-                rooms = Some([handlers.room(call).await?.0.id].into());
+                rooms = Some([lookup::room(call).await?.0.id].into());
             }
             QueryScope::Home => {
-                let (home, snapshot) = handlers.home(call).await?;
+                let (home, snapshot) = lookup::home(call).await?;
                 rooms = Some(snapshot.rooms_of(&home).map(|room| room.id.clone()).collect());
             }
             QueryScope::All => {}
@@ -95,11 +95,12 @@ impl QuestionDevices {
 
         let snapshot = match current {
             Some(snapshot) => snapshot,
-            None => handlers.registry.snapshot(call.session, call.log).await?,
+            None => call.shared.registry.snapshot(call.session, call.log).await?,
         };
 
-        let of_rooms = RoomDevices::none(snapshot);
-        let mut found = Self { scope: search.scope, device, rooms, of_rooms };
+        let registry = FoundDevices::of(snapshot);
+        let of_rooms = RoomDevices::default();
+        let mut found = Self { scope: search.scope, device, rooms, registry, of_rooms };
         Box::pin(found.add_devices_of_rooms(search, call)).await?;
         Ok(found)
     }
@@ -112,10 +113,10 @@ impl QuestionDevices {
     ) -> Result<(), Problem> {
         let DeviceSearch { horizon, range, .. } = search;
         if let Some(rooms) = &self.rooms {
-            let snapshot = Arc::clone(self.snapshot());
+            let registry = &mut self.registry;
             self.of_rooms =
-                presence::now_or_seen_in_rooms(horizon, snapshot, rooms, range, call).await?;
-            return self.of_rooms.found.look_up_meters(call.session).await;
+                presence::now_or_seen_in_rooms(horizon, registry, rooms, range, call).await?;
+            return self.registry.look_up_meters(call.session).await;
         }
         if search.is_by_room {
             let rooms = self.snapshot().rooms.keys();
@@ -137,7 +138,7 @@ impl QuestionDevices {
 
     /// The snapshot of the registry.
     const fn snapshot(&self) -> &Arc<RegistrySnapshot> {
-        &self.of_rooms.found.snapshot
+        &self.registry.snapshot
     }
 
     /// The members of an answer that say the range and the unit of its rows; see [`RowPlan::span`].
@@ -152,7 +153,7 @@ impl QuestionDevices {
 
     /// A device that is in memory, or was read because memory does not hold all devices.
     pub(crate) fn known(&self, id: &DeviceId) -> Option<&Device> {
-        self.of_rooms.found.device(id)
+        self.registry.device(id)
     }
 
     /// The meter that a device is behind, as far as known.

@@ -5,16 +5,13 @@ use std::collections::BTreeSet;
 use api::caching::{with_revalidation, with_short_life};
 use api::{Problem, Response};
 use domain::{CalendarUnit, Device, TimeRange, Timestamp, Zone};
-use runtime::http::Call;
 use serde::Serialize;
-use series::{
-    DeviceQuestion, DeviceValues, Grid, Horizon, Level, RollupLag, RollupStateCache,
-    UnfoldedChanges,
-};
+use series::{DeviceQuestion, DeviceValues, Grid, Horizon, Level, RollupLag, UnfoldedChanges};
 
 use super::request::{QueryScope, SeriesRequest};
 use crate::ports::Store;
 use crate::registry::presence::RoomsLack;
+use crate::shared_state::Call;
 
 /// The rows that a request asks for, and the time up to which there are rollups.
 #[derive(Debug)]
@@ -33,10 +30,9 @@ impl RowPlan {
     pub(crate) async fn of(
         request: &SeriesRequest,
         scope: QueryScope,
-        known_state: &RollupStateCache,
         call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
-        let horizon = known_state.horizon(call.session).await?;
+        let horizon = call.shared.known_state.horizon(call.session).await?;
         let zone = request.zone(horizon.zone());
         let (grid, unit) = (request.grid(zone)?, request.unit);
 

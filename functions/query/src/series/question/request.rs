@@ -1,6 +1,6 @@
 //! The parameters of a request for a series, and the metrics that it is about. Reads no table.
 
-use api::{Format, Params, Problem, Request};
+use api::{Format, Params, Problem};
 use chrono::TimeDelta;
 use domain::{
     Aggregate, CalendarUnit, Device, LocalDate, MAX_KNOWN_METRICS, MetricName, MetricRule,
@@ -9,7 +9,9 @@ use domain::{
 use series::{Grid, MAX_ROWS};
 
 use crate::answer::sheet::metrics_of;
+use crate::ports::Store;
 use crate::readings::ranges::timestamp;
+use crate::shared_state::Call;
 
 /// The devices that a question is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +58,7 @@ impl RangeEnd {
         if let Ok(date) = text.parse() {
             return Ok(Some(Self::BeginOf(date)));
         }
-        let at =
-            Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why.to_string()))?;
+        let at = Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why))?;
         Ok(Some(Self::At(at)))
     }
 
@@ -100,11 +101,8 @@ pub(crate) struct SeriesRequest {
 
 impl SeriesRequest {
     /// Reads the parameters.
-    pub(crate) fn parse(
-        request: &Request,
-        params: &Params,
-        now: Timestamp,
-    ) -> Result<Self, Problem> {
+    pub(crate) fn parse(call: &Call<'_, impl Store>) -> Result<Self, Problem> {
+        let (params, now) = (&call.params, call.session.now);
         let functions = params.words("fn")?;
         let functions =
             functions.map(|words| words.into_iter().filter_map(Aggregate::parse).collect());
@@ -120,7 +118,7 @@ impl SeriesRequest {
         };
 
         Ok(Self {
-            format: params.format(request),
+            format: params.format(call.request),
             metrics: params.metrics("metric")?,
             functions,
             unit: params.parse("every")?,
@@ -203,7 +201,7 @@ impl SeriesRequest {
                 CalendarUnit::Month.bucket_of(last, zone).from()
             }
         };
-        TimeRange::new(from, to).map_err(|why| Problem::field("from", why.to_string()))
+        TimeRange::new(from, to).map_err(|why| Problem::field("from", why))
     }
 
     /// The rows. The range is widened to whole units.
