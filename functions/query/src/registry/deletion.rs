@@ -21,10 +21,9 @@ use crate::shared_state::{Call, SharedState};
 
 /// The maximum number of a device's items that one request removes.
 const MAX_REMOVED: usize = 10_000;
-/// The items that are left after a request are counted up to this number.
-const MAX_COUNTED: usize = 10_000;
-/// The number of items that are removed between two checks of the remaining time.
-const CHUNK: usize = 320;
+/// The number of items that are found and removed between two checks of the remaining time. Few are found at once: a
+/// read without an item's values costs as much as one with them.
+const CHUNK: usize = 250;
 /// With less time left, a request stops removing and answers.
 const MIN_REMAINING: Duration = Duration::from_secs(3);
 /// The number of devices that a refusal names.
@@ -41,15 +40,19 @@ pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, 
     let snapshot = registry.snapshot(call.session, call.log).await?;
     let quiet = registry.deletion_quiet(&snapshot);
     let deletion = match begun(call)? {
-        None => begin(&id, call).await?,
+        None => {
+            let deletion = begin(&id, call).await?;
+            // Otherwise a judgement would take its alerts back, as its readings go.
+            judging::end_device(call.session, &id).await?;
+            deletion
+        }
         Some(begun) => begun_at(&id, begun, call).await?,
     };
     if deletion.ended.is_some() {
         return Ok(over());
     }
 
-    let limit = MAX_REMOVED + MAX_COUNTED - 1;
-    let found = call.session.belongings(&id, limit).await?;
+    let found = call.session.belongings(&id, CHUNK).await?;
     if found.found.is_empty() {
         return end(quiet, DeletedDevice { id, deletion }, call).await;
     }
@@ -61,8 +64,8 @@ pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, 
         return Ok(over());
     }
 
-    let removed = remove(&found, call).await?;
-    Ok(answer(&deletion, removed, &found, found.found.len() - removed, quiet))
+    let removal = remove(&id, found, call).await?;
+    Ok(answer(&deletion, &removal, quiet))
 }
 
 /// The parameter `begun`: the begin of the deletion that the request continues.
@@ -125,25 +128,44 @@ fn is_meter(id: &DeviceId, behind: &[&DeviceId]) -> Problem {
     Problem::new(ProblemKind::Conflict, detail)
 }
 
-/// Removes items while time suffices; returns how many.
-async fn remove(found: &Belongings, call: &mut Call<'_, impl Store>) -> Result<usize, Problem> {
-    let mut removed = 0;
-    let most = found.found.len().min(MAX_REMOVED);
-    for chunk in found.found[..most].chunks(CHUNK) {
-        let outcome = call.session.remove_belongings(chunk).await;
-        removed += chunk.len() - outcome.not_stored.len();
-        match outcome.cause {
-            // Removed items stay removed. The same request, sent again, removes the rest.
-            Some(cause) if removed == 0 => return Err(cause.into()),
-            Some(cause) => {
-                call.log.warn("table.error", &cause);
-                break;
+/// What a request removed of a device.
+#[derive(Default)]
+struct Removal {
+    removed: usize,
+    /// The items that were found and not removed.
+    left: usize,
+    /// Whether there are more than those that were found.
+    has_more: bool,
+}
+
+/// Removes items, and finds more, while time suffices.
+async fn remove(
+    id: &DeviceId,
+    mut found: Belongings,
+    call: &mut Call<'_, impl Store>,
+) -> Result<Removal, Problem> {
+    let mut removal = Removal::default();
+    loop {
+        let outcome = call.session.remove_belongings(&found.found).await;
+        removal.left = outcome.not_stored.len();
+        removal.removed += found.found.len() - removal.left;
+        removal.has_more = found.has_more;
+
+        // Removed items stay removed. The same request, sent again, removes the rest.
+        if let Some(cause) = outcome.cause {
+            if removal.removed == 0 {
+                return Err(cause.into());
             }
-            None if call.session.invocation.remaining() < MIN_REMAINING => break,
-            None => {}
+            call.log.warn("table.error", &cause);
+            return Ok(removal);
         }
+
+        let has_time = call.session.invocation.remaining() >= MIN_REMAINING;
+        if !removal.has_more || removal.removed >= MAX_REMOVED || !has_time {
+            return Ok(removal);
+        }
+        found = call.session.belongings(id, CHUNK).await?;
     }
-    Ok(removed)
 }
 
 /// Ends a deletion, if no item has been found for the time `quiet`.
@@ -154,7 +176,7 @@ async fn end(
 ) -> Result<Response, Problem> {
     let DeletedDevice { id, deletion } = device;
 
-    // No rule is judged on a deleted device. Without this step, its alerts would fire for ever.
+    // Once more, because a judgement that began before the mark may have stored a state. It would fire for ever.
     judging::end_device(call.session, &id).await?;
     let now = call.shared.clock.now();
     let wait = deletion.found.saturating_add(quiet).since(now);
@@ -163,7 +185,7 @@ async fn end(
         call.shared.registry.keep_deleted(DeletedDevice { id, deletion });
         return Ok(over());
     }
-    Ok(answer(&deletion, 0, &Belongings::default(), 0, wait))
+    Ok(answer(&deletion, &Removal::default(), wait))
 }
 
 /// 200: the deletion is over.
@@ -172,14 +194,9 @@ fn over() -> Response {
 }
 
 /// 202: the number of items left, or the time until the final check.
-fn answer(
-    deletion: &Deletion,
-    removed: usize,
-    found: &Belongings,
-    left: usize,
-    wait: TimeDelta,
-) -> Response {
-    let (name, left) = if found.has_more { ("left_at_least", left + 1) } else { ("left", left) };
+fn answer(deletion: &Deletion, removal: &Removal, wait: TimeDelta) -> Response {
+    let Removal { removed, left, has_more } = *removal;
+    let (name, left) = if has_more { ("left_at_least", left + 1) } else { ("left", left) };
     let mut body =
         json!({"begun": deletion.begun, "deleted": removed, "has_more": true, name: left});
     if left > 0 {
