@@ -21,7 +21,7 @@ pub(crate) use history::address::READY;
 use history::address::{ensure_no_query, proxy_to, redirection, says_roomtide, split_login};
 
 pub(crate) use crate::ask::{Answer, Ask, FieldError, Problem};
-use crate::at::{DATA_DIR, SERVER};
+use crate::defaults::{DATA_DIR, SERVER};
 use crate::here::Here;
 use crate::interrupted::Interrupted;
 use crate::output::print_error;

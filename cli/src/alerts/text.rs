@@ -171,6 +171,7 @@ fn what(rule: &Value) -> String {
         "period",
         "counter",
     ];
+
     let mut members = Vec::new();
     for name in known {
         let Some(value) = rule.get(name) else { continue };

@@ -1,4 +1,4 @@
-//! The member that a person meant by a name that is none. Reads no rule.
+//! The member of a rule that a person may mean by an unknown name. Reads no rule.
 
 /// Names that other systems have for members of a rule.
 const OTHER_NAMES: [(&str, &str); 9] = [
