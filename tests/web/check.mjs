@@ -1646,11 +1646,15 @@ async function threeYears() {
   const began = new Date(now - 3 * 365 * 86_400_000);
   assert.match(await text(page, "main"), new RegExp(`The history begins .*${began.getUTCFullYear()}`));
   // The base load of last night and of the night a month ago, and this month against the same days of the last one.
-  const local = (months, days, hours) => page.evaluate(([months, days, hours]) => { const it = new Date(); return new Date(it.getFullYear(), it.getMonth() + months, days === null ? it.getDate() : days, hours).toISOString(); }, [months, days, hours]);
+  const local = (months, days, hours) => page.evaluate(([months, days, hours]) => { const it = new Date(); return new Date(it.getFullYear(), it.getMonth() + months, days, hours).toISOString(); }, [months, days, hours]);
   const night = async (months) => {
-    const isEarly = await page.evaluate(() => new Date().getHours() < 6);
-    const day = isEarly ? await page.evaluate(() => new Date(Date.now() - 86_400_000).getDate()) : null;
-    const { data } = await home.ask("GET", `/energy?every=30m&from=${await local(months, day, 0)}&to=${await local(months, day, 6)}`);
+    const [from, to] = await page.evaluate((months) => {
+      const last = new Date();
+      // Before six the night is not over, and last night may be of the month before.
+      if (last.getHours() < 6) last.setDate(last.getDate() - 1);
+      return [0, 6].map((hour) => new Date(last.getFullYear(), last.getMonth() + months, last.getDate(), hour).toISOString());
+    }, months);
+    const { data } = await home.ask("GET", `/energy?every=30m&from=${from}&to=${to}`);
     return Math.round(Math.min(...data.map((it) => it.kwh ?? Infinity)) * 2000);
   };
   assert.match(await text(page, "main"), new RegExp(`Base load last night: ${await night(0)} W .*; a month ago ${await night(-1)} W`));
