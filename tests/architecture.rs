@@ -56,6 +56,45 @@ fn only_a_consumer_of_the_stream_builds_the_queue() {
     assert_eq!(users, ["functions/registry/Cargo.toml", "functions/rollup/Cargo.toml"]);
 }
 
+/// The page's data come one way: what asks the server is in `data/`, what draws asks no request of it.
+#[test]
+fn what_draws_the_page_sends_no_request() {
+    assert_eq!(
+        requests_of("import { Failure, hasToken } from \"../data/api.js\";\n"),
+        Vec::<String>::new()
+    );
+    assert_eq!(requests_of("import { Failure, get } from \"../data/api.js\";\n"), ["get"]);
+    assert_eq!(requests_of("const { data } = await fetch(address);\n"), ["fetch"]);
+
+    let drawing = project_files().filter(|path| {
+        let is_script = path.starts_with("web/") && path.ends_with(".js");
+        is_script
+            && !["web/data/", "web/vendor/", "web/worker.js"]
+                .iter()
+                .any(|part| path.starts_with(part))
+    });
+    let drawing: Vec<String> = drawing.collect();
+    assert!(drawing.len() > 30, "{drawing:?}");
+    for path in drawing {
+        let text = fs::read_to_string(root().join(&path)).expect("a script is text");
+        assert!(requests_of(&text).is_empty(), "{path} sends {:?}", requests_of(&text));
+    }
+}
+
+/// What a script of the page uses to send requests.
+fn requests_of(script: &str) -> Vec<String> {
+    let imported = script.lines().filter(|line| line.ends_with("data/api.js\";"));
+    let imported = imported.filter_map(|line| line.split(['{', '}']).nth(1));
+    let names = imported.flat_map(|names| names.split(',')).map(str::trim);
+    let is_request = |name: &&str| {
+        ["get", "list", "patch", "send", "store", "saveCsv", "url", "path"].contains(name)
+    };
+
+    let mut found: Vec<String> = names.filter(is_request).map(str::to_owned).collect();
+    found.extend(script.contains("fetch(").then(|| "fetch".to_owned()));
+    found
+}
+
 /// What makes schemas of types is in no function.
 #[test]
 fn only_the_tests_build_schemas() {

@@ -13,6 +13,7 @@ use table::{ReadShards as _, StoreError};
 use tokio::runtime::Handle;
 
 use crate::client::{self, Client, NotRoomtide, Unreached};
+use crate::defaults::{DATA_DIR, SERVER};
 use crate::kept_progress::{ProgressArgs, RunScope};
 use crate::output::print;
 use crate::patience::{keep_to, patiently};
@@ -54,11 +55,6 @@ pub(crate) enum Unnamed {
     /// The data in [`DATA_DIR`].
     Data,
 }
-
-/// The address of a server that is started without options.
-pub(crate) const SERVER: &str = "http://127.0.0.1:8080";
-/// The default directory of the local data.
-pub(crate) const DATA_DIR: &str = "roomtide-data";
 
 /// The hint if the environment has no AWS credentials: the files of the AWS CLI are not read.
 const NO_CREDENTIALS: &str = "credentials are read from the environment only; put them there with \

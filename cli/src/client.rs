@@ -21,6 +21,7 @@ pub(crate) use history::address::READY;
 use history::address::{ensure_no_query, proxy_to, redirection, says_roomtide, split_login};
 
 pub(crate) use crate::ask::{Answer, Ask, FieldError, Problem};
+use crate::defaults::{DATA_DIR, SERVER};
 use crate::here::Here;
 use crate::interrupted::Interrupted;
 use crate::output::print_error;
@@ -465,6 +466,9 @@ impl Unreached {
             ureq::Error::Timeout(_) => {
                 format!("{url} gives no answer in time; is a Roomtide running there?")
             }
+            _ if url == SERVER => format!(
+                "cannot reach {url}, the default address: {why}; is it running? --url names another server"
+            ),
             _ => format!("cannot reach {url}: {why}; is it running?"),
         }
     }
@@ -489,9 +493,10 @@ pub(crate) struct NotRoomtide {
 /// Opens the data in a directory, which a server may have open.
 pub(crate) async fn open_data(directory: &Path) -> anyhow::Result<DataDirectory> {
     let data = DataDirectory::open(directory).await?;
+    let default = if directory == Path::new(DATA_DIR) { ", the default" } else { "" };
     data.with_context(|| {
         format!(
-            "there is no data in {}; start the server once, or name another --data-dir or a --table",
+            "there is no data in {}{default}; start the server once, or name another --data-dir or a --table",
             directory.display()
         )
     })
@@ -577,6 +582,23 @@ mod tests {
         let error = Client::new("http://localhost/x?token=secret", None).unwrap_err();
         let error = format!("{error:#}");
         assert!(error.starts_with("--url: an address ends before a ?"), "{error}");
+    }
+
+    #[test]
+    fn an_unreached_default_says_how_another_is_named() {
+        let why = |url: &str| {
+            let refused = ureq::Error::Io(ErrorKind::ConnectionRefused.into());
+            Unreached { url: url.to_owned(), why: refused }.to_string()
+        };
+        let default = why(SERVER);
+        assert!(default.starts_with("cannot reach http://127.0.0.1:8080, the default address: "));
+        assert!(default.ends_with("; is it running? --url names another server"), "{default}");
+        assert!(!why("http://example.org").contains("default"));
+
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let opened = runtime.block_on(open_data(Path::new(DATA_DIR)));
+        let error = opened.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.starts_with("there is no data in roomtide-data, the default; "), "{error}");
     }
 
     #[test]

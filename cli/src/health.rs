@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::ensure;
 
-use crate::at::SERVER;
 use crate::client::{Ask, Client};
+use crate::defaults::SERVER;
 
 /// How long a server has to answer: less than the time after which Docker ends a health check.
 const TIME_LIMIT: Duration = Duration::from_secs(2);

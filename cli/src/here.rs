@@ -137,9 +137,9 @@ impl Opened {
         let system = Box::pin(System::start(options)).await?;
         if is_new {
             let (name, zone) = (directory.display(), system.time_zone());
-            let other = "another: `roomtide --empty --time-zone ZONE` once, before";
             print(format_args!(
-                "{name} is new; its days are those of {zone}, as this machine or TZ is set, for ever ({other})"
+                "{name} is new, and its days are those of {zone}, the zone of TZ or of this machine, until \
+                 `roomtide rollups rebuild --time-zone ZONE --data-dir {name}` changes it"
             ));
         }
         let loader = Box::pin(system.loader()).await?;

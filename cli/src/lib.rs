@@ -9,6 +9,7 @@ mod bill;
 mod client;
 mod completions;
 mod concurrent;
+mod defaults;
 mod delete;
 mod devices;
 mod export;

@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::bail;
 
-use crate::at::SERVER;
 use crate::client::Client;
+use crate::defaults::SERVER;
 use crate::output::print;
 
 /// The program that opens an address in the desktop's browser, and its arguments before the address.

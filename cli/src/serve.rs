@@ -15,7 +15,8 @@ use runtime::config::EARLIEST_TIMESTAMP;
 use runtime::telemetry::Telemetry;
 use table::shards::Shards;
 
-use crate::at::{DATA_DIR, LAYOUT};
+use crate::at::LAYOUT;
+use crate::defaults::DATA_DIR;
 use crate::greeting::{ExampleToken, own_name};
 use crate::here::machine_zone;
 use crate::interrupted::stop_signal;

@@ -59,6 +59,10 @@ const ADDRESSES: [&str; 6] = [
     "$PAGE",
 ];
 
+/// The dates that a shell puts into an address, on the day of the examples.
+const DATES: [(&str, &str); 2] =
+    [("$(date -d yesterday +%F)", "2026-01-10"), ("$(date +%F)", "2026-01-11")];
+
 /// Addresses of others, from which something is fetched.
 const ELSEWHERE: [&str; 3] = ["RELEASE/", "https://www.amazontrust.com/", "http://192.168.1.30/"];
 
@@ -228,6 +232,9 @@ impl Call {
         let target = target.ok_or_else(|| format!("{url} has no address of Roomtide"))?;
 
         let mut target = target.to_owned();
+        for (command, date) in DATES {
+            target = target.replace(command, date);
+        }
         for parameter in parameters {
             target.push(if target.contains('?') { '&' } else { '?' });
             target.push_str(&parameter);

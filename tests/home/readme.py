@@ -1,4 +1,5 @@
-"""Runs each line of README.md that asks the sample home, as it stands there, and reads its answer.
+"""Runs each line of README.md that asks the sample home, as it stands there, and the first of the guide to energy, and
+reads its answer.
 
     python3 tests/home/readme.py target/debug/roomtide
 
@@ -15,14 +16,14 @@ import time
 import urllib.request
 from pathlib import Path
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "http://127.0.0.1:8080"
 READY = "Try, in another terminal"
 
 
-def commands():
-    """The commands of README's blocks of shell, each of one or several lines."""
-    for block in re.findall(r"```sh\n(.*?)```", README.read_text(), re.DOTALL):
+def commands(document, blocks=None):
+    """The commands of a document's first blocks of shell, each of one or several lines."""
+    for block in re.findall(r"```sh\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)[:blocks]:
         lines = re.sub(r"\\\n\s*", "", block).splitlines()
         yield from (line for line in lines if line and not line.startswith("#"))
 
@@ -42,7 +43,10 @@ def served(program, folder):
 
 
 def is_answer(command, text):
-    """Whether a command of README got what its comment promises: rows of CSV, or JSON with something in it."""
+    """Whether a command got what its document promises: rows of CSV, or JSON with something in it."""
+    if "yesterday" in command:
+        hours = [row["kwh"] for row in json.loads(text)["data"]]
+        return len(hours) in (23, 24, 25) and None not in hours
     if "format=csv" in command:
         return len(text.splitlines()) == 6
     if "-d '" in command:
@@ -51,12 +55,14 @@ def is_answer(command, text):
 
 
 def main():
-    asked = [command for command in commands() if command.startswith("curl ")]
+    asked = [command for command in commands("README.md") if command.startswith("curl ")]
     assert len(asked) >= 5, asked
+    guided = [command for command in commands("docs/guide/energy.md", blocks=1) if "/energy?" in command]
+    assert len(guided) == 3, guided
     with tempfile.TemporaryDirectory() as folder:
         server, address = served(sys.argv[1], folder)
         try:
-            for command in asked:
+            for command in asked + guided:
                 command = command.replace("curl ", "curl --fail-with-body ").replace(ADDRESS, address)
                 answer = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
                 if answer.returncode or not is_answer(command, answer.stdout):
@@ -67,7 +73,7 @@ def main():
         finally:
             server.terminate()
             server.wait()
-    print(f"{len(asked)} lines of README.md are answered")
+    print(f"{len(asked)} lines of README.md and {len(guided)} of the guide to energy are answered")
 
 
 main()

@@ -8,6 +8,7 @@ umoci and runc. Absent: macOS, Windows, another processor, a registry of images.
 """
 
 import fnmatch
+import json
 import os
 import platform
 import re
@@ -35,16 +36,15 @@ def main(commands=None):
         folder = Path(folder)
         # The user of the image reaches what is in it.
         folder.chmod(0o755)
-        # The image refuses a command that needs libraries; those of the tests' command are added where it runs.
-        added = {} if commands else {"ROOMTIDE_LIBRARIES_ADDED": "1"}
         commands = Path(commands).resolve() if commands else debug_commands(folder / "commands")
-        command = commands / f"roomtide-linux-{PROCESSOR}"
+        libraries = needed(commands / f"roomtide-linux-{PROCESSOR}")
+        # A command that needs libraries is left out of the image, unless they are added where it runs.
+        added = {"ROOMTIDE_LIBRARIES_ADDED": "1"} if libraries else {}
         downloads = made(commands, folder / "downloads", **added)
         packed(commands, downloads)
         static_alone(folder)
         repeated(folder)
         attached(downloads)
-        libraries = needed(command)
         for said in installer.checked(folder, downloads, VERSION, PROCESSOR, libraries):
             ok(said)
         for said in image.checked(folder, downloads, VERSION, PROCESSOR, libraries):
@@ -61,6 +61,7 @@ def debug_commands(folder):
     subprocess.run(["strip", "-o", folder / f"roomtide-linux-{PROCESSOR}", PROGRAM], check=True)
     head = bytearray((folder / f"roomtide-linux-{PROCESSOR}").read_bytes()[:64])
     head[18] ^= 0x80  # the processor, in the head of an ELF file
+    head[56:58] = bytes(2)  # the number of its parts
     (folder / f"roomtide-linux-{OTHER}").write_bytes(head)
     (folder / "roomtide-darwin-aarch64").write_bytes(b"of macOS")
     return folder
@@ -97,12 +98,26 @@ def packed(commands, downloads):
 
 
 def static_alone(folder):
-    """An image is made of a static command, and of no other."""
-    for command, why in ((shutil.which("busybox"), None), (sys.executable, "is not a static command"), (__file__, "is not a static")):
-        words = [ROOT / "tools" / "image", VERSION, folder / "tried.tar", f"amd64={command}"]
-        ran = subprocess.run(words, text=True, capture_output=True)
-        assert (ran.returncode != 0 and why in ran.stderr) if why else ran.returncode == 0, (command, ran.stderr)
-    ok("no image is made of a command that needs libraries, nor of what is no command")
+    """A command that is not static is in an archive and not in the image; of no static one there is no image."""
+    commands, out = folder / "mixed", folder / "mixed-out"
+    commands.mkdir()
+    out.mkdir()
+    (out / f"roomtide-{VERSION}.oci.tar").write_bytes(b"of an earlier release")
+    shutil.copy(sys.executable, commands / f"roomtide-linux-{OTHER}")
+    for static in (False, True):
+        if static:
+            shutil.copy(shutil.which("busybox"), commands / f"roomtide-linux-{PROCESSOR}")
+        ran = subprocess.run([ROOT / "tools" / "downloads", VERSION, commands, out], text=True, capture_output=True, check=True)
+        (said,) = ran.stdout.splitlines()
+        assert said == f"no image for {image.ARCHITECTURES[OTHER]}: {commands}/roomtide-linux-{OTHER} is not a static command for Linux"
+        sums = (out / "SHA256SUMS").read_text()
+        assert f"-linux-{OTHER}.tar.gz" in sums and (f"roomtide-{VERSION}.oci.tar" in sums) == static, sums
+        assert (out / f"roomtide-{VERSION}.oci.tar").exists() == static
+
+    index = json.loads(image.output("skopeo", "inspect", "--raw", f"oci-archive:{out}/roomtide-{VERSION}.oci.tar:{VERSION}"))
+    made_for = [manifest["platform"]["architecture"] for manifest in index["manifests"]]
+    assert made_for == [image.ARCHITECTURES[PROCESSOR]], index
+    ok("a command that needs libraries is left out of the image in one line; without a static one there is no image")
 
 
 def repeated(folder):

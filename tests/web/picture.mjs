@@ -60,6 +60,6 @@ async function make() {
 
 if (program) await make();
 for (const { name } of PICTURES) {
-  const [, made] = /tEXtweb\0(\w+)/.exec(readFileSync(join(root, name), "latin1")) ?? [];
+  const [, made] = /tEXtweb\0([0-9a-f]{64})/.exec(readFileSync(join(root, name), "latin1")) ?? [];
   assert.equal(made, hashOfPage(), `${name} is of another page; make it anew: node tests/web/picture.mjs PROGRAM TOOLS`);
 }

@@ -1,7 +1,7 @@
 // What is known of the energy of a range: its bars, its parts by device and room, what is usual, and what was odd.
 // Draws nothing.
 
-import { midnight, zone } from "../words/format.js";
+import { midnight, monthStart, zone } from "../words/format.js";
 import { get, path } from "./api.js";
 import { deviceName, hasEnergy, roomName } from "./home.js";
 import { memory } from "./memory.js";
@@ -22,6 +22,10 @@ const MAX_METERS = 60;
 /** How long the answer about unjudged steps is used, in milliseconds, and how far back it reaches. */
 const ODD_AGE = 600_000;
 const ODD_SINCE = "-7d";
+
+/** The days before today that tell what is usual up to a time of the day, and the fewest of them. */
+const USUAL_DAYS = 7;
+const MIN_USUAL_DAYS = 3;
 
 const odd = memory();
 
@@ -171,6 +175,21 @@ export function byRoom(known, parts) {
   return [...rooms.values()].sort((a, b) => b.kwh - a.kwh);
 }
 
+/** The rows of any range of such a span. @param {string} span @param {{from: Date, to: Date}} range @returns {Promise<Energy>} */
+export function rowsOf(span, { from, to }) {
+  return get("energy", { ...ends(from, to), every: BARS[span].asked });
+}
+
+/** The days of this month and of the one before. @returns {Promise<Energy>} */
+export function daysOfTwoMonths() {
+  return get("energy", { ...ends(monthStart(-1), new Date()), every: "1d" });
+}
+
+/** The half hours of the days before yesterday that tell what is usual: with yesterday they are seven. @returns {Promise<Energy>} */
+export function daysBeforeYesterday() {
+  return get("energy", { ...ends(midnight(-USUAL_DAYS), midnight(-1)), every: "30m" });
+}
+
 /** The half hours of yesterday and today. @returns {Promise<Energy>} */
 export async function lastTwoDays() {
   return get("energy", { ...ends(midnight(-1), new Date()), every: "30m" });
@@ -220,6 +239,29 @@ export function totalUntil(rows, until, end) {
   const begin = (/** @type {number} */ n) => (measured[n] ? new Date(measured[n].timestamp) : end).getTime();
   const shares = measured.map((_, n) => Math.min(1, (until.getTime() - begin(n)) / (begin(n + 1) - begin(n))));
   return shares[0] > 0 ? measured.reduce((sum, row, n) => sum + (row.kwh ?? 0) * Math.max(0, shares[n]), 0) : null;
+}
+
+/**
+ * What a day used up to a moment of today; null if nothing was measured until then.
+ * @param {EnergyRow[]} halves
+ * @param {number} day the days from today, such as -1 for yesterday
+ * @param {Date} until
+ */
+export function usedUntil(halves, day, until) {
+  const [begin, end] = [midnight(day), midnight(day + 1)];
+  return totalUntil(rowsIn(halves, begin, end), new Date(begin.getTime() + until.getTime() - midnight(0).getTime()), end);
+}
+
+/**
+ * What the last days used up to a moment of today, as their mean. Days count that were measured from midnight on; too
+ * few tell nothing.
+ * @param {EnergyRow[]} halves
+ * @param {Date} until
+ */
+export function usualUntil(halves, until) {
+  const days = Array.from({ length: USUAL_DAYS }, (_, n) => -1 - n).filter((day) => halves.some((row) => row.kwh !== null && new Date(row.timestamp).getTime() === midnight(day).getTime()));
+  const used = days.map((day) => usedUntil(halves, day, until) ?? 0);
+  return days.length < MIN_USUAL_DAYS ? null : { days: days.length, kwh: used.reduce((sum, kwh) => sum + kwh, 0) / days.length };
 }
 
 /** The steps of the last seven days that count nothing until somebody judges them. A link for others judges none. */

@@ -1,7 +1,7 @@
 // What energy cost in a range, by the tariffs that have meters. Draws nothing, and asks nothing for a shared link.
 
-import { midnight, money, monthStart } from "../words/format.js";
-import { Failure, get } from "./api.js";
+import { midnight, money, monthStart, zone } from "../words/format.js";
+import { Failure, get, path, saveCsv } from "./api.js";
 import { BARS, ends } from "./consumption.js";
 import { memory } from "./memory.js";
 import { dayOf } from "./range.js";
@@ -49,9 +49,29 @@ export function isOwn({ meters = [] }) {
  * time zone: a month of another zone has nothing that is due.
  * @param {import("./range.js").Range} range
  */
-export function asked({ span, from, to }) {
+function asked({ span, from, to }) {
   const { bar: every } = BARS[span];
   return span === "day" ? { ...ends(from, to), every } : { from: dayOf(from), to: dayOf(to), every };
+}
+
+/** Saves the lines of a bill as a CSV file. @param {import("./range.js").Range} range @param {string} tariff */
+export function saveBill(range, tariff) {
+  return saveCsv("cost", { ...asked(range), tariff, lines: 1 }, `${tariff}.csv`);
+}
+
+/**
+ * Prices of a series, also those ahead, and the energy that was used beside them.
+ * @param {{device: string, metric: string, every: string}} prices
+ * @param {Date} from
+ * @param {Date} to
+ * @returns {Promise<[import("./api.js").Series, import("./api.js").Energy]>}
+ */
+export function pricesAndUse({ device, metric, every }, from, to) {
+  const range = { from: from.toISOString(), to: to.toISOString(), tz: zone };
+  return Promise.all([
+    get(path("devices", device, "series"), { metric, fn: "mean", every, ...range }),
+    get("energy", { ...ends(from, to), every }),
+  ]);
 }
 
 /** What days or months cost. @param {Record<string, any>} params @returns {Promise<Cost>} */

@@ -1,9 +1,9 @@
 // The power of this minute and of the last hour, which grow while one looks, and the steps in them. Asks every few
 // seconds, and only while it is seen.
 
-import { get, path } from "../data/api.js";
 import { keepNote } from "../data/annotations.js";
 import { deviceName } from "../data/home.js";
+import { readingsSince } from "../data/series.js";
 import { t } from "../words/words.js";
 import { fill, h } from "./dom.js";
 import { large, smallLine } from "./figures.js";
@@ -45,8 +45,7 @@ export function live(meters, powerMetric) {
       for (const { device, name, scale } of asked) {
         const points = (hours.get(device.device_id) ?? []).filter((it) => it.at > Date.now() - HOUR);
         const from = points.at(-1)?.at ?? Date.now() - HOUR;
-        const { data } = await get(path("devices", device.device_id, "readings"), { from: new Date(from + 1).toISOString(), metrics: name, limit: 1000 });
-        for (const row of data) if (row[name] !== undefined && row[name] !== null) points.push({ at: new Date(row.timestamp).getTime(), watts: row[name] * scale });
+        for (const row of await readingsSince(device.device_id, name, new Date(from + 1))) if (row[name] !== undefined && row[name] !== null) points.push({ at: new Date(row.timestamp).getTime(), watts: row[name] * scale });
         hours.set(device.device_id, points.sort((a, b) => a.at - b.at));
       }
     } catch {

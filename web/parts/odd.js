@@ -1,8 +1,7 @@
 // The steps of counters that were odd, with buttons that judge them. Finds none itself.
 
-import { get, patch, path } from "../data/api.js";
-import { forgetSteps } from "../data/consumption.js";
-import { deviceName, forget, home, roomName } from "../data/home.js";
+import { judgeStep } from "../data/edits.js";
+import { deviceName, home, roomName } from "../data/home.js";
 import { named, t } from "../words/words.js";
 import { fill, h } from "./dom.js";
 import { duration, moment, quantity, words } from "../words/format.js";
@@ -25,7 +24,7 @@ export async function showEvents(place, events, judged) {
     const unit = device?.metrics[event.metric]?.unit;
     const digits = digitsOf(event);
     const problem = h("p", { class: "warn", role: "alert" });
-    const judge = (/** @type {string | null} */ verdict, /** @type {string} */ text) => h("button", { type: "button", onclick: () => inPlace(problem, async () => { await judgeStep(event, verdict); await judged(); }) }, text);
+    const judge = (/** @type {string | null} */ verdict, /** @type {string} */ text) => h("button", { type: "button", onclick: () => inPlace(problem, async () => { await guarded(() => judgeStep(event, verdict)); await judged(); }) }, text);
     // A dip cancels by itself, and what nobody doubts needs no acceptance.
     const isOpen = event.events.includes("suspect") || event.events.includes("ambiguous");
     const offered = event.events.includes("dip") ? [] : (event.verdicts ?? []).filter((it) => isOpen || it !== "accept");
@@ -58,19 +57,4 @@ export function stepText(event, unit) {
   if (!from || !to) return "";
   const digits = digitsOf(event);
   return t("step", { from: quantity(from.value, unit, digits), to: quantity(to.value, unit, digits), time: duration(new Date(to.timestamp).getTime() - new Date(from.timestamp).getTime()) });
-}
-
-/**
- * Adds a verdict to those of the device, which the API takes as a whole, or takes it back.
- * @param {EventRow} event
- * @param {string | null} verdict
- */
-async function judgeStep(event, verdict) {
-  const at = event.to?.timestamp ?? event.timestamp;
-  /** @type {import("../data/api.js").Device} */
-  const device = await get(path("devices", event.device_id));
-  const others = (device.metrics[event.metric]?.verdicts ?? []).filter((it) => new Date(it.timestamp).getTime() !== new Date(at).getTime());
-  await guarded(() => patch(path("devices", event.device_id), { metrics: { [event.metric]: { verdicts: verdict ? [...others, { timestamp: at, verdict }] : others } } }));
-  forget();
-  forgetSteps();
 }

@@ -1,9 +1,9 @@
 // The devices that the sum of energy counts and leaves out, and the question which meter measures all. Adds up
 // nothing.
 
-import { patch, path } from "../data/api.js";
+import { editDevice } from "../data/edits.js";
 import { card, fill, h, select } from "./dom.js";
-import { deviceName, forget, home } from "../data/home.js";
+import { deviceName, home } from "../data/home.js";
 import { listed, named, t } from "../words/words.js";
 import { inPlace } from "./place.js";
 import { guarded } from "./token.js";
@@ -56,8 +56,7 @@ function question(unsure, counted, name, told) {
     });
     const wanted = edits.filter(({ edit }) => edit);
     if (!wanted.length) return fill(said, t("nothingChosen"));
-    for (const { id, edit } of wanted) await guarded(() => patch(path("devices", id), edit));
-    forget();
+    for (const { id, edit } of wanted) if (edit) await guarded(() => editDevice(id, edit));
     /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
     await told();
   };

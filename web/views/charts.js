@@ -1,16 +1,16 @@
 // The view of charts: metrics of rooms over a range, by rollups or, near enough, by readings. Edits nothing itself.
 
 import { choose, chosen } from "../data/address.js";
-import { get, list, path, saveCsv } from "../data/api.js";
 import { marksOf } from "../data/annotations.js";
-import { beginning, deviceName, home, linesOf, metricsOf, roomName, rowsBy } from "../data/home.js";
+import { beginning, deviceName, home, metricsOf } from "../data/home.js";
 import { range } from "../data/range.js";
 import { previewRule } from "../data/rules.js";
+import { AHEAD, isPrice, linesOfRange, saveRows } from "../data/series.js";
 import { isShared } from "../data/shared.js";
 import { lineChart } from "../parts/chart.js";
 import { dateBar, titleOf, versusOf } from "../parts/datebar.js";
 import { card, field, fill, h, select } from "../parts/dom.js";
-import { clock, fullDay, isolated, moment, stateWord, words, zone } from "../words/format.js";
+import { clock, fullDay, isolated, moment, stateWord, words } from "../words/format.js";
 import { isLacking } from "../data/lacking.js";
 import { lackNote } from "../parts/lack.js";
 import { notes } from "../parts/notes.js";
@@ -23,39 +23,13 @@ import { listed, t } from "../words/words.js";
 /** @typedef {{from: number, to: number, title: string}} Ends in milliseconds */
 
 const DAY = 86_400_000;
-/** How far ahead of now prices are drawn, in milliseconds. */
-const AHEAD = 3 * DAY;
 /** @type {import("../data/range.js").Span[]} */
 const SPANS = ["24h", "day", "week", "month", "year"];
-/** Up to this range in milliseconds a chart of one room shows its readings. */
-const MAX_RAW = DAY / 4;
 
 /** The most times at which a contact was open that are named: the newest. */
 const MAX_STATES = 8;
 /** The longest range in which the server looks for them. */
 const MAX_STATES_RANGE = 31 * DAY;
-
-/** @type {[string, number][]} the lengths of rows, with their seconds */
-const UNITS = [["15m", 900], ["30m", 1800], ["1h", 3600], ["6h", 21_600], ["1d", 86_400], ["1w", 604_800], ["1mo", 2_678_400]];
-/** The most rows that one line has, and that all lines of a chart have together: of those some 50 KB are sent. */
-const MAX_ROWS = [1_100, 3_300];
-
-/**
- * The length of a row for a range: so short that a chart is fine, and so long that it is not sent for minutes.
- * @param {number} millis
- * @param {number} lines
- * @returns {[string, number]} name and seconds
- */
-function unitOf(millis, lines) {
-  const rows = (/** @type {number} */ seconds) => millis / 1000 / seconds;
-  const least = millis <= 2 * DAY ? 900 : 3600;
-  return UNITS.find(([, seconds]) => seconds >= least && rows(seconds) <= MAX_ROWS[0] && rows(seconds) * lines <= MAX_ROWS[1]) ?? UNITS[UNITS.length - 1];
-}
-
-/** Tells whether a metric is a price, which is known ahead. @param {string} metric */
-function isPrice(metric) {
-  return /^price(_|$)/.test(metric);
-}
 
 /** The range that was zoomed into. @returns {Ends | null} */
 function zoomed() {
@@ -121,10 +95,10 @@ export async function charts(main, room) {
       const isLast = shown.span === "24h" && !zoomed();
       // Prices are known ahead: they are asked until then, by quarters of an hour as the market has them.
       const isAhead = isLast && isPrice(name);
-      const { lines, step, query, answer } = await drawn(known, room, name, ends.from, ends.to + (isAhead ? AHEAD : 0), isAhead ? 900 : undefined, isLast && !isAhead);
+      const { lines, step, query, answer } = await linesOfRange(known, room, name, ends.from, ends.to + (isAhead ? AHEAD : 0), isAhead ? 900 : undefined, isLast && !isAhead);
       const until = isAhead ? Math.max(ends.to / 1000, ...lines.flatMap(({ points }) => points.map(({ time }) => time + 900))) : ends.to / 1000;
       const other = zoomed() ? null : shown.other;
-      const past = other && (await drawn(known, room, name, other.from.getTime(), other.to.getTime(), step));
+      const past = other && (await linesOfRange(known, room, name, other.from.getTime(), other.to.getTime(), step));
       const states = await statesNote(known, room, name, ends);
       // Somebody has chosen something else meanwhile.
       if (run !== runs) return;
@@ -142,7 +116,7 @@ export async function charts(main, room) {
         states,
         hourlyNote(known, room, name, ends.from),
         h("div", { class: "buttons" },
-          h("button", { type: "button", class: "csv", onclick: () => saveCsv(query.path, query.params, `${room || "home"}-${name}.csv`) }, "CSV"),
+          h("button", { type: "button", class: "csv", onclick: () => saveRows(query, `${room || "home"}-${name}.csv`) }, "CSV"),
           h("button", { type: "button", id: `alert-${name}`, "aria-expanded": String(isRuled), onclick: () => choose({ alert: isRuled ? "" : name }) }, t("alertMe")),
         ),
         isRuled && ruleForm({ known, room, metric: name, unit, redraw: (limit, episodes) => fill(chart, lineChart({ ...about, limit, episodes })) }),
@@ -153,44 +127,6 @@ export async function charts(main, room) {
   }
 
   return show;
-}
-
-/**
- * One request: the lines of a metric of a room, or of every room.
- * @param {Home} known
- * @param {string} room
- * @param {string} metric
- * @param {number} from milliseconds
- * @param {number} to
- * @param {number} [like] the seconds of the rows to compare with
- * @param {boolean} [isLast] whether these are the last 24 hours, which are asked as that
- */
-async function drawn(known, room, metric, from, to, like, isLast = false) {
-  const latest = Date.now() + (isPrice(metric) ? AHEAD : 0);
-  const ends = isLast ? { from: "-24h", to: "now" } : { from: new Date(from).toISOString(), to: new Date(Math.min(to, latest)).toISOString() };
-  if (from >= latest) return { lines: [], step: undefined, query: { path: "series", params: ends }, answer: {} };
-  if (room && to - from <= MAX_RAW) {
-    const query = { path: path("rooms", room, "readings"), params: { ...ends, metrics: metric, limit: 10_000 } };
-    const rows = await list(query.path, query.params);
-    const lines = known.devices.flatMap((device) => {
-      const points = rows.filter((row) => row.device_id === device.device_id).map((row) => ({ time: seconds(row), mean: row[metric] ?? null }));
-      return points.length ? [{ label: deviceName(device), points }] : [];
-    });
-    return { lines, step: undefined, query, answer: {} };
-  }
-  const here = known.devices.filter((it) => it.metrics[metric] && (!room || it.room === room));
-  const by = rowsBy(here, metric);
-  const isOne = room && by.rooms;
-  const [every, step] = UNITS.find(([, it]) => it === like) ?? unitOf(to - from, isOne ? 1 : by.rooms ? known.rooms.length : here.length);
-  const params = { ...ends, metric, every, tz: zone, fn: "mean,min,max", ...(isOne ? {} : by) };
-  const query = { path: room ? path("rooms", room, "series") : "series", params };
-  /** @type {import("../data/api.js").Series} */
-  const answer = await get(query.path, params);
-  const { data } = answer;
-  const isOutside = (/** @type {string | null} */ id) => known.rooms.find(({ room_id }) => room_id === id)?.outside === true;
-  if (!isOne) return { lines: linesOf(known, data, metric).map((line) => ({ ...line, isOutside: isOutside(line.room) })), step, query, answer };
-  const points = data.filter((row) => row[metric]).map((row) => ({ time: seconds(row), coverage: row.coverage, ...row[metric] }));
-  return { lines: [{ label: roomName(known, room), points }], step, query, answer };
 }
 
 /**
@@ -230,11 +166,6 @@ async function statesNote(known, room, metric, { from, to }) {
     const what = { name: isolated(deviceName(device)), state, n: episodes.length };
     return h("li", null, told.length ? t("stateTimes", { ...what, times: listed(told) }) : t("stateNever", what));
   }));
-}
-
-/** @param {{timestamp: string}} row */
-function seconds({ timestamp }) {
-  return new Date(timestamp).getTime() / 1000;
 }
 
 /** A time as an input of the browser writes it. @param {number} millis */

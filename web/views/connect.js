@@ -2,8 +2,10 @@
 // its arrival; and what Roomtide asks for by itself, which comes when it is chosen.
 
 import { choose, chosen } from "../data/address.js";
-import { Failure, address, hasToken, patch, path, program, send, store } from "../data/api.js";
-import { deviceName, forget, home, isOfSource } from "../data/home.js";
+import { Failure, address, hasToken, program } from "../data/api.js";
+import { editDevice } from "../data/edits.js";
+import { deviceName, home, isOfSource } from "../data/home.js";
+import { makeToken, sendReading } from "../data/links.js";
 import { SENDERS, isLocal, name, server, start } from "../data/senders.js";
 import { behind, buttons, card, field, fill, h } from "../parts/dom.js";
 import { age, clock, quantity, words } from "../words/format.js";
@@ -91,8 +93,7 @@ function nameForm(device) {
   const said = h("p", { role: "status" });
   const save = async () => {
     const edit = { ...(title.value.trim() && title.value.trim() !== device.name && { name: title.value.trim() }), ...(room.value.trim() && room.value.trim() !== device.room && { room: room.value.trim() }) };
-    if (Object.keys(edit).length) await guarded(() => patch(path("devices", device.device_id), edit));
-    forget();
+    if (Object.keys(edit).length) await guarded(() => editDevice(device.device_id, edit));
     fill(said, t("named"), " ", h("a", { href: "#now" }, t("seeItNow")));
   };
   return h("form", { class: "controls", onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); inPlace(said, save); } },
@@ -147,8 +148,7 @@ function tokenPart(device, changed) {
   const said = h("p", { role: "status" });
   if (made.has(device)) return h("p", { class: "note" }, t("tokenMade"));
   const make = async () => {
-    const { token } = await guarded(() => send("POST", "tokens", { scope: "write", device, name: device }));
-    made.set(device, token);
+    made.set(device, await guarded(() => makeToken(device)));
     changed();
   };
   const failed = (/** @type {any} */ error) => error instanceof Failure && [404, 405].includes(error.status) ? fill(said, t("noTokensHere")) : fill(said, h("span", { class: "warn" }, error.message));
@@ -164,7 +164,7 @@ function tokenPart(device, changed) {
 function sendButton(reading) {
   const said = h("span", { role: "status" });
   const act = async () => {
-    await guarded(() => store(reading), "write");
+    await guarded(() => sendReading(reading), "write");
     fill(said, t("sent"));
   };
   return h("p", null, h("button", { type: "button", onclick: () => act().catch((error) => fill(said, error.message)) }, t("sendFromHere")), " ", said);

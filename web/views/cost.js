@@ -2,9 +2,7 @@
 // tariff when somebody opens it. Sums up nothing that the server sums.
 
 import { choose, chosen } from "../data/address.js";
-import { get, path, saveCsv } from "../data/api.js";
-import { ends } from "../data/consumption.js";
-import { asked, compareMonths, isOwn, shownSum } from "../data/costs.js";
+import { compareMonths, isOwn, pricesAndUse, saveBill, shownSum } from "../data/costs.js";
 import { beginning } from "../data/home.js";
 import { freeId } from "../data/polled.js";
 import { dayOf, startOf } from "../data/range.js";
@@ -15,7 +13,7 @@ import { buttons, fill, h, select, table } from "../parts/dom.js";
 import { lackNote } from "../parts/lack.js";
 import { inPlace } from "../parts/place.js";
 import { guarded } from "../parts/token.js";
-import { midnight, moment, money, number, written, zone } from "../words/format.js";
+import { midnight, moment, money, number, written } from "../words/format.js";
 import { t } from "../words/words.js";
 
 /** @typedef {import("../data/costs.js").Bill} Bill */
@@ -57,7 +55,7 @@ export async function showCost(place, about) {
 
   const kept = (/** @type {string} */ name) => /** @type {HTMLElement} */ (place.querySelector(`.${name}`)) ?? h("div", { class: name });
   const [compare, ahead] = [kept("compare"), kept("ahead")];
-  const csv = () => saveCsv("cost", { ...asked(shown), tariff: tariff.id, lines: 1 }, `${tariff.id}.csv`);
+  const csv = () => saveBill(shown, tariff.id);
   fill(place,
     ...said,
     own.length > 1 && buttons(t("whatItCost"), own.map(({ id, name }) => [id, name]), tariff.id, (bill) => choose({ bill })),
@@ -199,11 +197,7 @@ async function showAhead(place, { recent }, { lines, currency }) {
   const { device, metric, slot, holds = slot } = line.series;
   const every = SLOTS[holds] > SLOTS[slot] ? holds : slot;
   const [from, to] = [midnight(0), midnight(2)];
-  /** @type {[import("../data/api.js").Series, import("../data/api.js").Energy]} */
-  const [{ data }, energy] = await recent(`ahead ${device} ${metric} ${every}`, MAX_AGE, () => Promise.all([
-    get(path("devices", device, "series"), { metric, fn: "mean", every, from: from.toISOString(), to: to.toISOString(), tz: zone }),
-    get("energy", { ...ends(from, to), every }),
-  ]));
+  const [{ data }, energy] = await recent(`ahead ${device} ${metric} ${every}`, MAX_AGE, () => pricesAndUse({ device, metric, every }, from, to));
   const at = (/** @type {{timestamp: string}} */ row) => new Date(row.timestamp).getTime() / 1000;
   const prices = new Map(data.filter((row) => row[metric]).map((row) => [at(row), row[metric].mean * (line.times ?? 1) + (line.price ?? 0)]));
   if (!prices.size) return fill(place);

@@ -1,11 +1,12 @@
 // The view of one device, or of all: newest values, rooms it was in, what was odd, settings. Compares no devices.
 
 import { addressOf, choose, chosen } from "../data/address.js";
-import { get, list, patch, path, saveCsv } from "../data/api.js";
 import { marksOf } from "../data/annotations.js";
-import { ends } from "../data/consumption.js";
-import { WEAK, battery, deviceName, forget, hasEnergy, home, inFront, isSilent, isWeak, lastDay, metricsOf, roomName, silence } from "../data/home.js";
+import { editDevice } from "../data/edits.js";
+import { answerTo, queryOf, staysOf, stepsSince, usedBy } from "../data/history.js";
+import { WEAK, battery, deviceName, hasEnergy, home, inFront, isSilent, isWeak, lastDay, metricsOf, roomName, silence } from "../data/home.js";
 import { range } from "../data/range.js";
+import { saveRows } from "../data/series.js";
 import { isShared } from "../data/shared.js";
 import { lineChart } from "../parts/chart.js";
 import { dateBar, titleOf, versusOf } from "../parts/datebar.js";
@@ -92,8 +93,7 @@ function one(main, id) {
   const state = states(main);
   let isShown = false;
   const showOdd = async () => {
-    /** @type {{data: import("../data/api.js").EventRow[], has_more: boolean}} */
-    const { data, has_more } = await get(path("devices", id, "events"), { from: midnight(-30).toISOString() });
+    const { data, has_more } = await stepsSince(id, midnight(-30));
     const events = h("div");
     await showEvents(events, data, showOdd);
     fill(odd, card(t("oddLast31"), events, has_more && h("p", { class: "note" }, t("thereAreMore"))));
@@ -112,7 +112,7 @@ function one(main, id) {
     await Promise.all([
       inPlace(chart, () => showChart(chart, controls, found, metric, shown)),
       inPlace(rooms, async () => {
-        const stays = await list(path("devices", id, "stays"));
+        const stays = await staysOf(id);
         const isThere = (/** @type {any} */ it) => !it.until && it.room === found.room;
         const rows = stays.map((it) => [roomName(known, it.room), moment(it.since), it.until ? moment(it.until) : isThere(it) ? t("nowWord") : t("lately")]).reverse();
         // A stay that readings teach is known after 15 minutes.
@@ -142,12 +142,11 @@ async function showChart(place, controls, found, metric, shown) {
   const { kind, unit } = metrics[metric];
   const fn = kind === "counter" ? "increase" : "mean,min,max";
   const [every, step] = ROWS[shown.span];
-  const ask = async (/** @type {Date} */ from, /** @type {Date} */ to) => get(path("devices", id, "series"), { metric, fn, every, ...ends(from, to) });
-  /** @type {[import("../data/api.js").Series, import("../data/api.js").Series | null, import("../data/api.js").Energy | null, import("../data/annotations.js").Note[]]} */
+  const query = (/** @type {{from: Date, to: Date}} */ range) => queryOf(id, { metric, fn, every }, range);
   const [answer, past, used, marks] = await Promise.all([
-    ask(shown.from, shown.to),
-    shown.other && ask(shown.other.from, shown.other.to),
-    hasEnergy(found) ? get(path("devices", id, "energy"), ends(shown.from, shown.to)) : null,
+    answerTo(query(shown)),
+    shown.other && answerTo(query(shown.other)),
+    usedBy(found, shown),
     marksOf(shown.from.getTime(), Math.min(shown.to.getTime(), Date.now())),
   ]);
   const points = (/** @type {import("../data/api.js").Series} */ { data }, /** @type {(at: Date) => Date} */ shift) => data.filter((row) => row[metric]).map((row) => ({ time: shift(new Date(row.timestamp)).getTime() / 1000, coverage: row.coverage, mean: row[metric].increase ?? null, ...row[metric] }));
@@ -156,7 +155,7 @@ async function showChart(place, controls, found, metric, shown) {
   const title = kind === "counter" ? t("perRow", { metric: words(metric), every: t(step === 900 ? "quarter" : step === 3600 ? "oneHour" : "oneDay") }) : words(metric);
   if (!controls.contains(document.activeElement) || /** @type {HTMLElement} */ (controls).dataset.shown !== metric) {
     /** @type {HTMLElement} */ (controls).dataset.shown = metric;
-    fill(controls, select(t("metric"), names, metric, (value) => choose({ metric: value })), h("button", { type: "button", class: "csv", onclick: () => saveCsv(path("devices", id, "series"), { metric, fn, every, ...ends(shown.from, shown.to) }, `${id}-${metric}.csv`) }, "CSV"),
+    fill(controls, select(t("metric"), names, metric, (value) => choose({ metric: value })), h("button", { type: "button", class: "csv", onclick: () => saveRows(query(shown), `${id}-${metric}.csv`) }, "CSV"),
       kind !== "counter" && !isShared() && h("a", { class: "button", href: addressOf("charts", found.room ?? "", { metric, alert: metric, of: `device:${id}` }) }, t("alertMe")));
   }
   fill(
@@ -216,8 +215,7 @@ function form(known, device, changed) {
       }
     }
     if (!Object.keys(edit).length) return fill(said, t("nothingChanged"));
-    await guarded(() => patch(path("devices", device.device_id), edit));
-    forget();
+    await guarded(() => editDevice(device.device_id, edit));
     await changed();
   };
   return h(

@@ -2,8 +2,7 @@
 // verdicts only.
 
 import { addressOf, choose, chosen } from "../data/address.js";
-import { get } from "../data/api.js";
-import { BARS, barsOf, byRoom, ends, energyOf, partsOf, rowsIn, totalOf, totalUntil, usualOf } from "../data/consumption.js";
+import { BARS, barsOf, byRoom, daysOfTwoMonths, energyOf, partsOf, rowsIn, rowsOf, totalOf, totalUntil, usualOf } from "../data/consumption.js";
 import { costOf, costOfDays, forgetTariffs, shownSum, sumOf, tariffs } from "../data/costs.js";
 import { beginning, hasEnergy, home, measuredUntil } from "../data/home.js";
 import { memory } from "../data/memory.js";
@@ -103,8 +102,8 @@ export async function energy(main) {
  * @param {Memory} recent
  * @returns {Promise<Energy>}
  */
-async function rowsOf({ span }, { from, to }, recent) {
-  return recent(`other ${span} ${from.getTime()}`, 3_600_000, () => get("energy", { ...ends(from, to), every: BARS[span].asked }));
+function rowsOfOther({ span }, other, recent) {
+  return recent(`other ${span} ${other.from.getTime()}`, 3_600_000, () => rowsOf(span, other));
 }
 
 /**
@@ -138,9 +137,9 @@ async function showFigures(place, shown, { ofRange, recent, money, until }) {
   /** @type {[Energy, Energy, Energy | null, Energy, Cost | null, Cost | null]} */
   const [answer, past, other, days, cost, costs] = await Promise.all([
     ofRange(),
-    rowsOf(shown, before.other, recent),
-    shown.other && rowsOf(shown, shown.other, recent),
-    recent("two months", LONG_AGE, () => get("energy", { ...ends(monthStart(-1), new Date()), every: "1d" })),
+    rowsOfOther(shown, before.other, recent),
+    shown.other && rowsOfOther(shown, shown.other, recent),
+    recent("two months", LONG_AGE, daysOfTwoMonths),
     money(),
     recent("cost of days", LONG_AGE, costOfDays).catch(() => null),
   ]);
@@ -292,7 +291,7 @@ function difference(value, usual, { span, from }) {
  */
 async function showBars(place, known, shown, { ofRange, parts, recent, money }) {
   const { span } = shown;
-  const [answer, other, cost, found] = await Promise.all([ofRange(), shown.other && rowsOf(shown, shown.other, recent), money(), parts()]);
+  const [answer, other, cost, found] = await Promise.all([ofRange(), shown.other && rowsOfOther(shown, shown.other, recent), money(), parts()]);
   const all = sharesOf(known, found.parts);
   const shares = all.length > 1 && all.some(({ bars }) => bars.size) ? [...all.filter(({ isLit }) => isLit), ...all.filter(({ isLit }) => !isLit)] : [];
   const compared = new Map(other && shown.other ? barsOf(other.data.map((row) => ({ ...row, timestamp: shown.other?.shift(new Date(row.timestamp)).toISOString() ?? "" })), span).map((it) => [it.time, it.kwh]) : []);

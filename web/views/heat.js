@@ -1,12 +1,12 @@
 // The view of heat maps: rooms against hours, and a month of days against hours. Draws no line.
 
 import { choose, chosen } from "../data/address.js";
-import { get, path } from "../data/api.js";
-import { beginning, home, linesOf, metricsOf, roomName, rowsBy } from "../data/home.js";
+import { hoursOfRoom, hoursOfRooms } from "../data/history.js";
+import { beginning, home, linesOf, metricsOf, roomName } from "../data/home.js";
 import { range } from "../data/range.js";
 import { dateBar, titleOf } from "../parts/datebar.js";
 import { card, fill, h, select } from "../parts/dom.js";
-import { clock, day, moment, words, zone } from "../words/format.js";
+import { clock, day, moment, words } from "../words/format.js";
 import { isLacking } from "../data/lacking.js";
 import { lackNote } from "../parts/lack.js";
 import { inPlace } from "../parts/place.js";
@@ -46,7 +46,7 @@ export async function heat(main) {
         const from = new Date(shown.span === "day" ? shown.from : end - 23 * HOUR);
         from.setMinutes(0, 0, 0);
         const to = shown.span === "day" ? Math.min(shown.to.getTime(), Date.now()) : end;
-        const answer = await get("series", { metric, every: "1h", fn: "mean", ...rowsBy(known.devices, metric), tz: zone, from: from.toISOString(), to: new Date(to).toISOString() });
+        const answer = await hoursOfRooms(known, metric, from, new Date(to));
         const hours = Array.from({ length: 24 }, (_, n) => new Date(from.getTime() + n * HOUR)).map((it) => ({ key: String(it.getTime()), name: String(it.getHours()), isMajor: it.getHours() % 6 === 0 }));
         const all = linesOf(known, answer.data, metric).map(({ room, label, points }) => ({ name: label, group: known.rooms.find((it) => it.room_id === room)?.outside === true ? t("outside") : "", cells: new Map(points.map(({ time, mean }) => [String(time * 1000), mean])) }));
         const lines = [...all.filter(({ group }) => !group), ...all.filter(({ group }) => group)];
@@ -55,7 +55,7 @@ export async function heat(main) {
       inPlace(days, async () => {
         if (!room) return fill(days);
         const from = shown.span === "month" ? shown.from : new Date(new Date(end).getFullYear(), new Date(end).getMonth(), new Date(end).getDate() - 30);
-        const answer = await get(path("rooms", room, "series"), { metric, every: "1h", fn: "mean", tz: zone, from: from.toISOString(), to: new Date(end).toISOString() });
+        const answer = await hoursOfRoom(room, metric, from, new Date(end));
         /** @type {Map<string, Line>} */
         const lines = new Map();
         for (const row of answer.data) {

@@ -3,10 +3,10 @@
 
 import { alertsOrNone } from "../data/rules.js";
 import { addressOf, choose, chosen } from "../data/address.js";
-import { patch, path } from "../data/api.js";
 import { COMFORT, sideOf, sinceWhen } from "../data/comfort.js";
-import { baseLoad, halvesOf, lastTwoDays, rowsIn, totalOf, totalUntil, unjudgedSteps } from "../data/consumption.js";
-import { WEAK, battery, beginning, deviceName, forget, hasEnergy, home, inFront, isOfSource, isSilent, isWeak, lastDay, lastDayOf, linesOf, measuredUntil, powerMetric, powerOf, roomName, rowsBy, silence } from "../data/home.js";
+import { baseLoad, daysBeforeYesterday, halvesOf, lastTwoDays, rowsIn, totalOf, unjudgedSteps, usedUntil, usualUntil } from "../data/consumption.js";
+import { WEAK, battery, beginning, deviceName, hasEnergy, home, inFront, isOfSource, isSilent, isWeak, lastDay, lastDayOf, linesOf, measuredUntil, powerMetric, powerOf, roomName, rowsBy, silence } from "../data/home.js";
+import { editDevice, editRoom } from "../data/edits.js";
 import { memory } from "../data/memory.js";
 import { isShared } from "../data/shared.js";
 import { card, fill, h, states } from "../parts/dom.js";
@@ -46,9 +46,9 @@ const LAST_DAY = { d: "", span: "", vs: "" };
 /** The half hours of yesterday and today, and how long they are used, in milliseconds. */
 const recent = memory();
 const TODAY_AGE = 300_000;
-/** The half hours of a night a month ago, and how long they are used, in milliseconds: it is over. */
-const nights = memory();
-const NIGHT_AGE = 86_400_000;
+/** The half hours of days that are over, such as a night a month ago, and how long they are used, in milliseconds. */
+const over = memory();
+const OVER_AGE = 86_400_000;
 
 /** @param {HTMLElement} main */
 export async function now(main) {
@@ -254,7 +254,8 @@ function powerNow(known, live) {
 }
 
 /**
- * Today beside yesterday up to the same moment, and the base load of last night beside that of the night a month ago.
+ * Today beside what is usual up to the same moment, or beside yesterday where nothing is usual yet, and the base load
+ * of last night beside that of the night a month ago.
  * @param {Element} place
  * @param {Element} base
  * @param {Date} until what today is known until
@@ -263,21 +264,23 @@ async function showToday(place, base, until) {
   const answer = await recent("two days", TODAY_AGE, lastTwoDays);
   const today = rowsIn(answer.data, midnight(0), midnight(1));
   const yesterday = rowsIn(answer.data, midnight(-1), midnight(0));
-  const dayAgo = new Date(midnight(-1).getTime() + (until.getTime() - midnight(0).getTime()));
-  const [used, before, all] = [totalOf(today), totalUntil(yesterday, dayAgo, midnight(0)), totalOf(yesterday)];
+  const earlier = await over(`week ${midnight(0).getTime()}`, OVER_AGE, daysBeforeYesterday).catch(() => null);
+  const usual = usualUntil([...(earlier?.data ?? []), ...yesterday], until);
+  const [used, before, all] = [totalOf(today), usedUntil(yesterday, -1, until), totalOf(yesterday)];
+  const [beside, than] = usual ? [usual.kwh, t("usualUpToNow", { n: usual.days })] : [before, t("yesterdayUpToNow")];
   fill(
     place,
     h("h2", null, h("a", { href: addressOf("energy", "", { d: "", span: "" }) }, t("todaySoFar"))),
     used === null ? h("p", null, absent(isLacking(answer), t("none"))) : large(kwh(used)),
-    !isLacking(answer) && before !== null && h("p", { class: "note" }, ...compared(used, before, t("yesterdayUpToNow"))),
+    !isLacking(answer, earlier) && beside !== null && h("p", { class: "note" }, ...compared(used, beside, than)),
     used !== null && all !== null && dayMeter(used, before ?? 0, all),
     lackNote(answer),
   );
   const night = midnight(new Date().getHours() < 6 ? -1 : 0);
   const monthAgo = new Date(night.getFullYear(), night.getMonth() - 1, night.getDate());
   const last = baseLoad(answer.data, night);
-  const earlier = baseLoad(await nights(String(monthAgo.getTime()), NIGHT_AGE, () => halvesOf(monthAgo)), monthAgo);
-  fill(base, last !== null && h("p", { class: "note" }, earlier === null ? t("baseLoad", { power: watts(last) }) : t("baseLoadAgo", { power: watts(last), before: watts(earlier) })));
+  const ago = baseLoad(await over(`night ${monthAgo.getTime()}`, OVER_AGE, () => halvesOf(monthAgo)), monthAgo);
+  fill(base, last !== null && h("p", { class: "note" }, ago === null ? t("baseLoad", { power: watts(last) }) : t("baseLoadAgo", { power: watts(last), before: watts(ago) })));
 }
 
 /** Today as a bar within yesterday, with a mark at yesterday's same moment. @param {number} used @param {number} before @param {number} all */
@@ -424,9 +427,8 @@ function roomCard(known, place, points) {
  */
 function marks({ room_id: id, outside }, devices) {
   const said = h("p", { role: "alert" });
-  const edit = (/** @type {string} */ where, /** @type {Record<string, unknown>} */ change) => inPlace(said, async () => {
-    await guarded(() => patch(where, change));
-    forget();
+  const edit = (/** @type {() => Promise<void>} */ save) => inPlace(said, async () => {
+    await guarded(save);
     window.dispatchEvent(new Event("changed"));
   });
   const box = (/** @type {string} */ text, /** @type {boolean} */ checked, /** @type {(is: boolean) => Promise<unknown>} */ change) => {
@@ -436,8 +438,8 @@ function marks({ room_id: id, outside }, devices) {
   const judged = devices.filter((it) => FIRST.some((metric) => it.metrics[metric]));
   const isApart = (/** @type {Device} */ it) => FIRST.some((metric) => it.metrics[metric]?.not_of_room);
   return h("fieldset", { class: "marks" }, h("legend", null, t("marks")),
-    box(t("outsideMark"), outside === true, (is) => edit(path("rooms", id), { outside: is || null })),
-    ...judged.map((it) => box(t("notAirMark", { device: deviceName(it) }), isApart(it), (is) => edit(path("devices", it.device_id), { in_room_means: !is }))),
+    box(t("outsideMark"), outside === true, (is) => edit(() => editRoom(id, { outside: is || null }))),
+    ...judged.map((it) => box(t("notAirMark", { device: deviceName(it) }), isApart(it), (is) => edit(() => editDevice(it.device_id, { in_room_means: !is })))),
     said,
   );
 }

@@ -1,6 +1,7 @@
 // The card that makes a link for others: some rooms, for some days, and nothing else. Shows no data.
 
-import { address, hasToken, list, path, program, send } from "../data/api.js";
+import { hasToken, program } from "../data/api.js";
+import { makeLink } from "../data/links.js";
 import { start } from "../data/senders.js";
 import { copyable } from "../parts/copyable.js";
 import { card, field, fill, h, select } from "../parts/dom.js";
@@ -24,11 +25,8 @@ export function shareCard(known) {
   const make = async () => {
     const [kind, ...rest] = what.split(" ");
     const id = rest.join(" ");
-    const rooms = kind === "room" ? [id] : (await list(path("homes", id, "rooms"))).map((/** @type {any} */ it) => it.room_id).slice(0, 99);
-    const asked = { scope: "view", rooms, ...(kind === "home" && { homes: [id] }), name: name.value.trim(), expires: days };
-    const { token } = await guarded(() => send("POST", "tokens", asked));
-    const about = new URLSearchParams({ view: "1", ...(kind === "home" && { home: id }), rooms: rooms.join(",") });
-    fill(said, copyable(t("link"), `${address}#token=${token}&${about}`));
+    const link = await guarded(() => makeLink(kind === "home" ? "home" : "room", id, name.value.trim(), days));
+    fill(said, copyable(t("link"), link));
   };
   return card(t("shareTitle"),
     h("p", null, t("shareWhy")),

@@ -1,12 +1,12 @@
 // The view of a year at a glance: a square for each day, of energy or of a room's metric. Edits nothing.
 
 import { addressOf, choose, chosen } from "../data/address.js";
-import { get, path } from "../data/api.js";
+import { energyByDay, metricByDay } from "../data/history.js";
 import { beginning, hasEnergy, home, metricsOf, roomName } from "../data/home.js";
 import { dayOf, moved, range, startOf } from "../data/range.js";
 import { dateBar, titleOf } from "../parts/datebar.js";
 import { card, fill, h, select, tableBehind, table } from "../parts/dom.js";
-import { fullDay, kwh, quantity, shownUnit, words, written, zone } from "../words/format.js";
+import { fullDay, kwh, quantity, shownUnit, words, written } from "../words/format.js";
 import { isLacking } from "../data/lacking.js";
 import { lackNote } from "../parts/lack.js";
 import { inPlace } from "../parts/place.js";
@@ -40,9 +40,8 @@ export async function year(main) {
     ];
     dateBar(bar, shown, { spans: ["year"], usual: "year", begins: beginning(known), compares: false, choices });
     await inPlace(place, async () => {
-      const ends = { from: shown.from.toISOString(), to: new Date(Math.min(shown.to.getTime(), Date.now())).toISOString(), every: "1d", tz: zone };
       const unit = what === "energy" ? "kWh" : metricsOf(known.devices).get(what)?.unit ?? null;
-      const answer = await (what === "energy" ? get("energy", ends) : get(room ? path("rooms", room, "series") : "series", { ...ends, metric: what, fn: "mean,min,max" }));
+      const answer = await (what === "energy" ? energyByDay(shown) : metricByDay(room, what, shown));
       /** @type {Day[]} */
       const days = answer.data.flatMap((/** @type {any} */ row) => {
         const value = what === "energy" ? row.kwh : row[what]?.mean;

@@ -404,6 +404,7 @@ export const words = {
   year: "Jahr",
   yes: "ja",
   yesterday: "Gestern",
+  usualUpToNow: "im Schnitt der letzten {n} Tage bis zu dieser Zeit",
   yesterdayUpToNow: "gestern bis zu dieser Zeit",
   upToSameTime: "{than} bis zur gleichen Zeit",
   yesterdayUntil: "gestern bis {time}",

@@ -403,6 +403,7 @@ export const words = {
   year: "Year",
   yes: "yes",
   yesterday: "Yesterday",
+  usualUpToNow: "the mean of the last {n} days up to this time",
   yesterdayUpToNow: "yesterday up to this time",
   upToSameTime: "{than} up to the same time",
   yesterdayUntil: "yesterday until {time}",

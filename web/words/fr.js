@@ -405,6 +405,7 @@ export const words = {
   year: "Année",
   yes: "oui",
   yesterday: "Hier",
+  usualUpToNow: "en moyenne à la même heure les {n} derniers jours",
   yesterdayUpToNow: "hier à la même heure",
   upToSameTime: "{than} jusqu’au même moment",
   yesterdayUntil: "hier jusqu’à {time}",

@@ -404,6 +404,7 @@ export const words = {
   year: "年",
   yes: "はい",
   yesterday: "昨日",
+  usualUpToNow: "過去{n}日間の同時刻までの平均",
   yesterdayUpToNow: "昨日の同時刻まで",
   upToSameTime: "{than}の同時点まで",
   yesterdayUntil: "昨日の{time}まで",

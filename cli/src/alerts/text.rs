@@ -20,7 +20,8 @@ pub(super) fn rules(answer: &Value) -> String {
     for channel in elements(answer, "channels") {
         if let Some(since) = channel["failing_since"].as_str() {
             let id = text(channel, "id");
-            writeln!(lines, "channel {id} could not deliver since {since}").unwrap_or_default();
+            let failure = failure(channel, since);
+            writeln!(lines, "channel {id} {failure}").unwrap_or_default();
         }
     }
     lines
@@ -121,9 +122,7 @@ pub(super) fn channel(channel: &Value) -> String {
 fn channel_row(channel: &Value) -> [String; 4] {
     let mut more = Vec::new();
     more.extend(channel["quiet_hours"].as_str().map(|hours| format!("quiet {hours}")));
-    more.extend(
-        channel["failing_since"].as_str().map(|at| format!("could not deliver since {at}")),
-    );
+    more.extend(channel["failing_since"].as_str().map(|since| failure(channel, since)));
     let waiting = channel["waiting"].as_u64().unwrap_or_default();
     if waiting > 0 {
         more.push(format!("{} waiting", counted(waiting, "message")));
@@ -134,6 +133,13 @@ fn channel_row(channel: &Value) -> [String; 4] {
         text(channel, "name").to_owned(),
         more.join(", "),
     ]
+}
+
+/// Since when a channel fails, when it is tried again, and where the reason is: the table does not have it.
+fn failure(channel: &Value, since: &str) -> String {
+    let next = channel["next"].as_str().map(|next| format!(" and is tried again at {next}"));
+    let next = next.unwrap_or_default();
+    format!("fails since {since}{next}; alerting.failures in the log of the server says why")
 }
 
 /// The status of a rule, in a word or two.
@@ -165,8 +171,23 @@ fn what(rule: &Value) -> String {
         "period",
         "counter",
     ];
-    let members = known.iter().filter_map(|name| Some((name, shown(rule.get(*name)?))));
-    members.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(" ")
+
+    let mut members = Vec::new();
+    for name in known {
+        let Some(value) = rule.get(name) else { continue };
+        members.push(format!("{name} {}", shown(value)));
+        members.extend(clear_of(rule, name));
+    }
+    members.join(" ")
+}
+
+/// The clearing limit of a limit, if it differs, by the name that a person writes.
+fn clear_of(rule: &Value, limit: &str) -> Option<String> {
+    let of_band = format!("clear_{limit}");
+    let clear = rule.get(&of_band).filter(|clear| Some(*clear) != rule.get(limit))?;
+    let is_band = rule.get("above").is_some() && rule.get("below").is_some();
+    let name = if is_band { &of_band } else { "clear" };
+    Some(format!("{name} {}", shown(clear)))
 }
 
 #[cfg(test)]
@@ -180,17 +201,20 @@ mod tests {
         let answer = json!({
             "data": [
                 {"id": "freezer", "name": "Freezer", "on": true, "firing": 1, "pending": 0,
-                 "device": "f", "metric": "temperature", "above": "-12"},
+                 "device": "f", "metric": "temperature", "above": "-12", "clear_above": "-15"},
+                {"id": "air", "name": "Air", "on": true, "firing": 0, "pending": 0, "room": "bed", "metric": "humidity",
+                 "above": "60", "clear_above": "55", "below": "40", "clear_below": "40"},
                 {"id": "leak", "name": "Leak", "on": false, "firing": 0, "pending": 0, "tag": "water",
                  "counter": ["reset", "suspect"]},
             ],
-            "channels": [{"id": "phone", "failing_since": "2026-01-11T16:00:00.000Z"}, {"id": "mail"}],
+            "channels": [{"id": "phone", "failing_since": "x", "next": "y"}, {"id": "mail"}],
         });
         assert_eq!(
             rules(&answer),
-            "freezer  firing 1  Freezer  device f metric temperature above -12\n\
+            "freezer  firing 1  Freezer  device f metric temperature above -12 clear -15\n\
+             air      normal    Air      room bed metric humidity above 60 clear_above 55 below 40\n\
              leak     off       Leak     tag water counter reset,suspect\n\
-             channel phone could not deliver since 2026-01-11T16:00:00.000Z\n"
+             channel phone fails since x and is tried again at y; alerting.failures in the log of the server says why\n"
         );
         assert!(rules(&json!({"data": []})).starts_with("no rules"));
     }
@@ -237,7 +261,8 @@ mod tests {
             "quiet_hours": "22:00-07:00", "failing_since": "x"}]});
         assert_eq!(
             channels(&answer),
-            "phone  ntfy  Phone  quiet 22:00-07:00, could not deliver since x, 2 messages waiting\n"
+            "phone  ntfy  Phone  quiet 22:00-07:00, fails since x; alerting.failures in the log of the server says why, \
+             2 messages waiting\n"
         );
         assert_eq!(
             history(&json!({"data": [{"at": "x", "text": "Freezer: warm"}]})),

@@ -59,9 +59,10 @@ fn an_import_needs_no_server_and_all_of_it_is_rolled_up() {
     let directory = tempfile::tempdir().unwrap();
     let (file, data) = (directory.path().join("r.ndjson"), directory.path().join("data"));
     write(&file, 5 * 720, EVERY);
-    for _ in 0..2 {
+    for is_new in [true, false] {
         let (code, said) = import(&file, &data);
         assert!(code == Some(0) && said.contains("3600 readings stored"), "{said}");
+        assert_eq!(said.contains("is new, and its days are those of "), is_new, "{said}");
         let (quarters, days) = rollups(&data);
         assert_eq!(quarters, 5 * 96 + 1);
         assert!((5..=6).contains(&days), "{days}");

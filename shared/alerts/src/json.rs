@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::UNITS;
+use crate::nearest::nearest;
 use crate::rule::{
     CounterEvent, DemandLimit, Group, Limits, MAX_FOR, NoData, Rule, Scope, Threshold, Watch,
 };
@@ -22,9 +23,34 @@ use domain::MemberError;
 
 /// The longest time between two repetitions of a message, and the longest silence that a rule can name.
 const MAX_REPEAT: TimeDelta = TimeDelta::days(7);
-const MEMBERS: &str = "name, device, room, kind, tag, mean_of_room, metric, above, below, clear, clear_above, \
-                       clear_below, silent_for, budget_kwh, per, demand_kw, period, counter, for, clear_for, \
-                       no_data, repeat, recovery, ignores_quiet_hours, on and paused_until";
+const MEMBERS: [&str; 26] = [
+    "name",
+    "device",
+    "room",
+    "kind",
+    "tag",
+    "mean_of_room",
+    "metric",
+    "above",
+    "below",
+    "clear",
+    "clear_above",
+    "clear_below",
+    "silent_for",
+    "budget_kwh",
+    "per",
+    "demand_kw",
+    "period",
+    "counter",
+    "for",
+    "clear_for",
+    "no_data",
+    "repeat",
+    "recovery",
+    "ignores_quiet_hours",
+    "on",
+    "paused_until",
+];
 /// Members that an answer about a rule adds. A request may repeat them, so that an answer can be sent back unchanged.
 const OF_ANSWERS: [&str; 8] =
     ["id", "changed", "states", "firing", "pending", "has_more_states", "silent_after", "warnings"];
@@ -77,6 +103,7 @@ pub struct RuleBody {
 impl RuleBody {
     /// The rule, with `changed` as the time of saving.
     pub fn rule(mut self, changed: Timestamp) -> Result<Rule, MemberError> {
+        self.ensure_members_are_known()?;
         let name = self.name.take().ok_or_else(|| MemberError::of("name", "is missing"))?;
         let scope = self.scope()?;
         let watch = self.watch()?;
@@ -188,26 +215,64 @@ impl RuleBody {
             let clear = own.or_else(|| clear.clone()).unwrap_or_else(|| limit.clone());
             Some(Threshold { limit, clear })
         };
-        let limits = Limits::new(threshold(above, clear_above), threshold(below, clear_below));
-        let limits = limits.ok_or_else(|| {
-            MemberError::of(
-                "clear",
-                "must be at most above and at least below, and some value must be clear",
-            )
-        })?;
+        let (above, below) = (threshold(above, clear_above), threshold(below, clear_below));
+        let limits = Limits::new(above.clone(), below.clone());
+        let limits = limits.ok_or_else(|| no_value_is_clear(above.as_ref(), below.as_ref()))?;
         Ok(Watch::Metric { metric: self.metric()?, limits })
     }
 
-    /// Refuses unknown members, and members of another kind of rule.
+    /// Refuses unknown members, before members that are missing: a person may have written one by another name.
+    fn ensure_members_are_known(&self) -> Result<(), MemberError> {
+        let unknown = self.others.keys().find(|name| !OF_ANSWERS.contains(&name.as_str()));
+        let Some(unknown) = unknown else { return Ok(()) };
+
+        let meant = nearest(unknown, &MEMBERS);
+        let meant = meant.map_or_else(String::new, |name| format!(", and may mean {name}"));
+        let why = format!("is not known{meant}; known are {}", MEMBERS.join(", "));
+        Err(MemberError::of(unknown, why))
+    }
+
+    /// Refuses members of another kind of rule.
     fn ensure_none_left(&self) -> Result<(), MemberError> {
         let members = json!(self);
         let is_left = |(name, value): &(&String, &Value)| {
-            !value.is_null() && !OF_ANSWERS.contains(&name.as_str())
+            !value.is_null() && !self.others.contains_key(*name)
         };
-        members.as_object().into_iter().flatten().find(is_left).map_or(Ok(()), |(name, _)| {
-            let why = format!("is not known or not for this kind of rule; known are {MEMBERS}");
-            Err(MemberError::of(name, why))
-        })
+        let left = members.as_object().into_iter().flatten().find(is_left);
+        left.map_or(Ok(()), |(name, _)| Err(MemberError::of(name, why_left(name))))
+    }
+}
+
+/// Why a known member is not for this rule, and what to do.
+fn why_left(name: &str) -> &'static str {
+    match name {
+        "clear" => {
+            "is for a rule with one limit; remove it, and give a band clear_above and clear_below"
+        }
+        "clear_above" => "is for a rule with the limit above; remove it, or write clear",
+        "clear_below" => "is for a rule with the limit below; remove it, or write clear",
+        _ => "is not for this kind of rule; remove it",
+    }
+}
+
+/// Names the limit that leaves no value clear.
+fn no_value_is_clear(above: Option<&Threshold>, below: Option<&Threshold>) -> MemberError {
+    let is_band = above.is_some() && below.is_some();
+    let member = |of_band| if is_band { of_band } else { "clear" };
+
+    match (above, below) {
+        (Some(above), _) if above.clear > above.limit => {
+            let why = format!("must be at most above, which is {}", above.limit.as_str());
+            MemberError::of(member("clear_above"), why)
+        }
+        (_, Some(below)) if below.clear < below.limit => {
+            let why = format!("must be at least below, which is {}", below.limit.as_str());
+            MemberError::of(member("clear_below"), why)
+        }
+        _ => MemberError::of(
+            "above",
+            "leaves no value clear with below; remove one of them, or exchange them",
+        ),
     }
 }
 

@@ -25,6 +25,7 @@ mod judge;
 mod link;
 mod message;
 mod message_text;
+mod nearest;
 mod preview;
 mod quiet;
 mod rule;

@@ -5,7 +5,7 @@ use std::fmt;
 use chrono::{DateTime, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Decimal, TextOrNumber, duration, excerpt};
+use super::{Decimal, LocalDate, TextOrNumber, duration, excerpt};
 
 /// A point in time, in UTC, to the millisecond, from 1970-01-01 up to and including the year 9999.
 ///
@@ -40,6 +40,11 @@ pub enum TimestampError {
     /// The text has no offset from UTC.
     #[error("{0:?} has no offset from UTC; add Z or an offset like +09:00")]
     NoOffset(String),
+    /// The text is a date. Only a question whose rows have a time zone knows when a date begins.
+    #[error(
+        "{0:?} is a date; write the time and the offset, too: {0}T00:00:00Z, or +09:00 in place of Z"
+    )]
+    Date(String),
     /// The time is before 1970 or after 9999.
     #[error("{0:?} is outside of the years 1970 to 9999")]
     OutOfRange(String),
@@ -120,6 +125,10 @@ impl Timestamp {
         let local = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
         if local.iter().any(|form| NaiveDateTime::parse_from_str(text, form).is_ok()) {
             return Err(TimestampError::NoOffset(excerpt(text)));
+        }
+
+        if text.parse::<LocalDate>().is_ok() {
+            return Err(TimestampError::Date(excerpt(text)));
         }
 
         Err(TimestampError::Unreadable(excerpt(text)))

@@ -56,22 +56,23 @@ fn state(stored: &StoredAlertState) -> Value {
 
 fn episodes(state: &EpisodeState) -> Value {
     let (phase, since, fired, clear) = match state.fold.phase {
-        Phase::Normal { from } => ("normal", from, None, None),
-        Phase::Pending { since } => ("pending", since, None, None),
-        Phase::Firing { since, fired } => ("firing", since, Some(fired), None),
+        // The fold's begin is no news to a person.
+        Phase::Normal { .. } => ("normal", None, None, None),
+        Phase::Pending { since } => ("pending", Some(since), None, None),
+        Phase::Firing { since, fired } => ("firing", Some(since), Some(fired), None),
         Phase::Recovering { since, fired, clear } => {
-            ("recovering", since, Some(fired), Some(clear))
+            ("recovering", Some(since), Some(fired), Some(clear))
         }
     };
 
     let mut shown = json!({
         "phase": phase,
-        "since": since,
         "acknowledged": state.acknowledged.is_some(),
     });
     let mut set = |name: &str, at: Option<Timestamp>| {
         at.into_iter().for_each(|at| shown[name] = json!(at));
     };
+    set("since", since);
     set("fired", fired);
     set("clear", clear);
     set("seen", state.fold.seen);

@@ -1,0 +1,66 @@
+//! The member of a rule that a person may mean by an unknown name. Reads no rule.
+
+/// Names that other systems have for members of a rule.
+const OTHER_NAMES: [(&str, &str); 9] = [
+    ("over", "above"),
+    ("max", "above"),
+    ("threshold", "above"),
+    ("under", "below"),
+    ("min", "below"),
+    ("device_id", "device"),
+    ("room_id", "room"),
+    ("duration", "for"),
+    ("hysteresis", "clear"),
+];
+/// The most letters that a mistyped name differs by.
+const MAX_MISTYPED: usize = 2;
+
+/// The known name with the fewest other letters than an unknown name; `None` if too many letters differ.
+pub(crate) fn nearest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
+    if let Some((_, member)) = OTHER_NAMES.iter().find(|(name, _)| *name == unknown) {
+        return Some(member);
+    }
+
+    let distances = known.iter().map(|name| (distance(unknown, name), *name));
+    let (letters, name) = distances.min_by_key(|(letters, _)| *letters)?;
+    (letters <= MAX_MISTYPED && letters * 2 <= name.len()).then_some(name)
+}
+
+/// The letters to insert, remove or replace that make `to` of `from`, by Levenshtein's algorithm.
+fn distance(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.chars().count()).collect();
+
+    for (line, letter) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = line + 1;
+        for (column, other) in to.chars().enumerate() {
+            let replaced = diagonal + usize::from(letter != other);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[row.len() - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_member_and_one_of_another_system_find_the_member_that_is_meant() {
+        let known = ["name", "device", "above", "below", "per", "for", "clear_above"];
+        for (unknown, expected) in [
+            ("nmae", Some("name")),
+            ("devise", Some("device")),
+            ("abov", Some("above")),
+            ("clear_abov", Some("clear_above")),
+            ("over", Some("above")),
+            ("colour", None),
+            ("pet", Some("per")),
+            ("no", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(unknown, &known), expected, "{unknown}");
+        }
+    }
+}
