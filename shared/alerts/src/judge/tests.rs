@@ -226,7 +226,7 @@ impl Device {
         let silence = SilenceLimit::new(SILENT_AFTER, &[]);
         let mut fold = Fold::normal(at_minute(-1));
         fold.run(&self.rule, silence, &self.observations(), at_minute(now), &mut Vec::new());
-        fold.phase.fired().map(|episode| episode.since)
+        fold.phase.fired_episode().map(|episode| episode.since)
     }
 }
 
@@ -244,7 +244,10 @@ fn an_edit_of_a_rule_or_a_deleted_reading_ends_no_acknowledgement() {
     }
     let acknowledged_since = |device: &Device| {
         let state = device.state.as_ref().expect("a state");
-        (state.fold.phase.fired().map(|episode| episode.since), state.acknowledged.is_some())
+        (
+            state.fold.phase.fired_episode().map(|episode| episode.since),
+            state.acknowledged.is_some(),
+        )
     };
 
     device.rule = rule(&json!({"above": 31}), 2_000);
@@ -329,7 +332,7 @@ fn a_state_is_the_fold_of_all_readings_however_they_came_and_went() {
             let Some(touched) = touched else { continue };
 
             device.judge(Some(touched), now);
-            let found = device.state.as_ref().and_then(|state| state.fold.phase.fired());
+            let found = device.state.as_ref().and_then(|state| state.fold.phase.fired_episode());
             let found = found.map(|episode| episode.since);
             let expected = device.expected(now);
             assert_eq!(found.is_some(), expected.is_some(), "seed {seed}: {said:?}");
