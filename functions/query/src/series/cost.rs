@@ -16,7 +16,9 @@ use runtime::clock::Clock;
 use runtime::http::Call;
 use series::{DeviceQuestion, DeviceValues, Grid, Level, PlannedRead, ReadAllowance};
 use table::Session;
-use tariffs::{Bill, BillInput, EnergyStep, Missing, MissingKind, Prices, Tariff, TariffMeter};
+use tariffs::{
+    Bill, BillInput, EnergyStep, Missing, MissingKind, Per, Prices, Tariff, TariffMeter,
+};
 
 use super::question::groups::read_rows;
 use super::question::plan::{RowPlan, hull};
@@ -267,7 +269,7 @@ impl<'r, S: Store> Biller<'r, S> {
                 format!("makes rows of lines of more than {MAX_ROWS_OF_LINES} units of every");
             return Err(Problem::field("lines", why));
         }
-        let steps = self.steps(group)?;
+        let steps = self.steps(group, !needs_meters || bills > 1)?;
         let count = steps.grid.rows().len();
         self.add_work(group.tariffs().map(|tariff| bills * tariff.work(count)).sum())?;
 
@@ -317,8 +319,9 @@ impl<'r, S: Store> Biller<'r, S> {
         Ok(read)
     }
 
-    /// The steps of a group: local days of the home, or quarters of an hour, cut at the rows. Tiers begin with the month.
-    fn steps(&self, group: &BillGroup<'_>) -> Result<StepPlan, Problem> {
+    /// The steps of a group: local days of the home, or quarters of an hour, cut at the rows. Tiers begin with the month. A
+    /// share has the tier in which the meter is, and so needs quarters.
+    fn steps(&self, group: &BillGroup<'_>, has_shares: bool) -> Result<StepPlan, Problem> {
         let rows = self.plan.grid.rows();
         let (range, home) = (self.plan.grid.range(), self.plan.horizon.zone());
         let mut from = range.from();
@@ -327,7 +330,9 @@ impl<'r, S: Store> Biller<'r, S> {
         }
         let range = TimeRange::new(from, range.to()).expect("it only grows");
 
-        let by_quarters = group.tariffs().any(|tariff| tariff.needs_quarters(range, home));
+        let by_quarters = group.tariffs().any(|tariff| {
+            tariff.needs_quarters(range, home) || (has_shares && tariff.has_tiers(range))
+        });
         let finest = if by_quarters { Level::QuarterHours } else { Level::Days };
         let level = Level::of(self.request.series.unit).min(finest);
         let (whose, max_days) = match level {
@@ -339,7 +344,7 @@ impl<'r, S: Store> Biller<'r, S> {
         };
         if range.length().num_days() > max_days {
             let detail = format!(
-                "{whose} are made for at most {max_days} days at once. Narrow from and to."
+                "{whose} are made for at most {max_days} days at once, in whole units of every. Narrow from and to."
             );
             return Err(Problem::new(ProblemKind::Unanswerable, detail));
         }
@@ -364,6 +369,7 @@ impl<'r, S: Store> Biller<'r, S> {
         let mut steps = self.metered(&[own], &reads.steps).await?;
         for (step, of_meters) in steps.iter_mut().zip(&reads.metered) {
             step.sold = None;
+            step.estimated.retain(|part| part.per == Per::Used);
             step.metered.clone_from(&of_meters.used);
         }
         Ok(Some(steps))

@@ -65,7 +65,7 @@ fn shares(tariff: &WrittenTariff) -> impl Iterator<Item = String> {
 fn cents(tariff: &WrittenTariff) -> impl Iterator<Item = String> {
     let limit = LIKE_CENTS.iter().find(|(currency, _)| *currency == tariff.currency);
     let limit = limit.map(|(_, price)| Exact::from(*price));
-    tariff.lines.iter().filter(|line| line.per == Per::Used).filter_map(move |line| {
+    tariff.lines.iter().filter(|line| line.per.is_of_energy()).filter_map(move |line| {
         let limit = limit.clone()?;
         let zones = line.zones.iter().map(|zone| &zone.price);
         let tiers = line.tiers.iter().map(|tier| &tier.price);
