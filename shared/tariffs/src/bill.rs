@@ -91,11 +91,14 @@ pub struct Bill {
 impl Bill {
     /// The bill of a range.
     pub fn of(input: BillInput<'_>) -> Self {
-        let mut fold = BillFold::new(input);
-        for step in input.steps {
-            fold.add(step);
-        }
-        fold.finish()
+        BillFold::of(input).finish()
+    }
+}
+
+impl BillLine {
+    /// The lines of the bill of a range, without what the bill lacks.
+    pub fn all(input: BillInput<'_>) -> Vec<Self> {
+        BillFold::of(input).lines.into_iter().flatten().collect()
     }
 }
 
@@ -153,7 +156,7 @@ struct BillFold<'a> {
 }
 
 impl<'a> BillFold<'a> {
-    fn new(input: BillInput<'a>) -> Self {
+    fn of(input: BillInput<'a>) -> Self {
         let first = input.steps.first().map_or(input.rows[0].from(), |step| step.range.from());
         let mut fold = Self {
             rows: vec![BillRow::default(); input.rows.len()],
@@ -169,6 +172,7 @@ impl<'a> BillFold<'a> {
             input,
         };
         input.missing.iter().for_each(|missing| fold.note(missing.clone()));
+        input.steps.iter().for_each(|step| fold.add(step));
         fold
     }
 

@@ -14,13 +14,14 @@ use domain::{
 };
 use runtime::clock::Clock;
 use runtime::http::Call;
-use series::{DeviceQuestion, DeviceValues, Grid, Level, PlannedRead, ReadAllowance};
+use series::{
+    DeviceQuestion, DeviceValues, Grid, Level, PlannedRead, ReadAllowance, device_values,
+};
 use table::Session;
 use tariffs::{
-    Bill, BillInput, EnergyStep, Missing, MissingKind, Per, Prices, Tariff, TariffMeter,
+    Bill, BillInput, BillLine, EnergyStep, Missing, MissingKind, Per, Prices, Tariff, TariffMeter,
 };
 
-use super::question::groups::read_rows;
 use super::question::plan::{RowPlan, hull};
 use super::question::request::{QueryScope, SeriesRequest};
 use crate::failure::problem;
@@ -294,28 +295,25 @@ impl<'r, S: Store> Biller<'r, S> {
         Ok(GroupReads { steps, metered, prices, missing, unit })
     }
 
-    /// Reads metrics of devices in rows, within the allowance of the answer.
+    /// Reads metrics of a device in rows, within the allowance of the answer.
     async fn read_rows<'a>(
         &mut self,
-        wanted: &[(&'a Device, &[MetricName])],
+        device: &'a Device,
+        names: &[MetricName],
         steps: &'a StepPlan,
-    ) -> Result<Vec<DeviceValues<'a>>, Problem>
+    ) -> Result<DeviceValues<'a>, Problem>
     where
         'r: 'a,
     {
         let RowPlan { horizon, now, .. } = self.plan;
-        let question = |device| DeviceQuestion::of(device, &steps.grid, horizon, steps.level, *now);
-        let planned: Vec<_> =
-            wanted.iter().map(|(device, names)| PlannedRead::of(question(device), names)).collect();
+        let question = DeviceQuestion::of(device, &steps.grid, horizon, steps.level, *now);
+        let planned = [PlannedRead::of(question, names)];
         Box::pin(self.allowance.charge(self.session, &planned)).await.map_err(problem)?;
 
         let needs_neighbours = |rule: &MetricRule| *rule != MetricRule::Gauge;
-        let reads = wanted.iter().map(|(device, names)| (question(device), *names));
-        let read = Box::pin(read_rows(self.session, reads, needs_neighbours)).await;
+        let read = Box::pin(device_values(self.session, &question, names, needs_neighbours)).await;
         let read = read.map_err(problem)?;
-        for values in &read {
-            self.reach = hull(self.reach, values.reach);
-        }
+        self.reach = hull(self.reach, read.reach);
         Ok(read)
     }
 
@@ -386,7 +384,7 @@ impl<'r, S: Store> Biller<'r, S> {
         Err(Problem::new(ProblemKind::Unanswerable, detail))
     }
 
-    /// Makes a bill, and with `lines=1` also that of each row.
+    /// Makes a bill, and with `lines=1` also the lines of each row.
     fn shown<'a>(
         &self,
         known: &'a KnownTariff,
@@ -401,7 +399,7 @@ impl<'r, S: Store> Biller<'r, S> {
             let first = steps.partition_point(|step| step.range.from() < month.from());
             let end = steps.partition_point(|step| step.range.from() < row.to());
             let rows = std::slice::from_ref(row);
-            Bill::of(BillInput { rows, steps: &steps[first..end], ..input })
+            BillLine::all(BillInput { rows, steps: &steps[first..end], ..input })
         };
         let rows = input.rows.iter().filter(|_| self.request.has_lines);
         let by_row = rows.map(of_row).collect();

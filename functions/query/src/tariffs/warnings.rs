@@ -22,7 +22,8 @@ pub(super) async fn of(
     handlers: &Handlers<impl Clock>,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<String>, Problem> {
-    let mut warnings: Vec<String> = cents(tariff).chain(shares(tariff)).collect();
+    let mut warnings: Vec<String> =
+        cents(tariff).chain(shares(tariff)).chain(ends(tariff)).collect();
     let series = || tariff.lines.iter().filter_map(|line| line.series.as_ref());
     let meters = tariff.meters.iter().map(|meter| &meter.device);
     let named: BTreeSet<&DeviceId> = meters.chain(series().map(|series| &series.device)).collect();
@@ -58,6 +59,18 @@ fn shares(tariff: &WrittenTariff) -> impl Iterator<Item = String> {
         let percentage = Exact::from(line.price.as_ref()?);
         let is_share = percentage.is_positive() && percentage < one;
         is_share.then(|| format!("{percentage} percent of {} looks like a share of one", line.name))
+    })
+}
+
+/// Warnings of names that end with their newest line, though an older line has no end.
+fn ends(tariff: &WrittenTariff) -> impl Iterator<Item = String> {
+    tariff.lines.iter().filter_map(|line| {
+        let end = line.to?;
+        let of_name = || tariff.lines.iter().filter(|other| other.name == line.name);
+        let is_newest = of_name().all(|other| other.from <= line.from);
+        let has_open = of_name().any(|other| other.to.is_none());
+        let why = || format!("{} ends on {end}, and no line of its name follows", line.name);
+        (is_newest && has_open).then(why)
     })
 }
 

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use domain::{
     CounterRule, DEFAULT_HOLD, Exact, MetricInfo, MetricRule, Neighbours, RowArea, RowIncrease,
-    Sample, Timestamp, areas, increases,
+    Sample, TimeRange, Timestamp, areas, increases,
 };
 use proptest::prelude::*;
 

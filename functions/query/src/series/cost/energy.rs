@@ -14,19 +14,18 @@ use crate::ports::Store;
 const MIN_UNKNOWN: TimeDelta = TimeDelta::minutes(15);
 
 impl<S: Store> Biller<'_, S> {
-    /// What meters used and sold in each step; the meters are added up.
+    /// What meters used and sold in each step; the meters are added up. One is read after another, because the rows of
+    /// all meters at once would take too much memory.
     pub(super) async fn metered(
         &mut self,
         meters: &[BilledMeter<'_>],
         steps: &StepPlan,
     ) -> Result<Vec<EnergyStep>, Problem> {
-        let wanted: Vec<_> = meters.iter().map(|meter| (meter.device, &meter.names[..])).collect();
-        let values = self.read_rows(&wanted, steps).await?;
-
         let mut sum: Vec<EnergyStep> = steps.grid.rows().iter().map(empty_step).collect();
-        for (meter, values) in meters.iter().zip(&values) {
+        for meter in meters {
+            let read = self.read_rows(meter.device, &meter.names, steps).await?;
             let rolled_up = self.plan.horizon.rolled_up(meter.device.id());
-            add(&mut sum, meter, values, rolled_up.map(TimeRange::to));
+            add(&mut sum, meter, &read, rolled_up.map(TimeRange::to));
         }
         for step in &mut sum {
             step.metered.clone_from(&step.used);
