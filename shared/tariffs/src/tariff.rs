@@ -293,11 +293,11 @@ impl Tariff {
         found
     }
 
-    /// The number of prices of a bill of so many steps, as a measure of its time: one of each line and of
-    /// each eight zones, or of each tier, or of each quarter of an hour of a series' slot.
+    /// The number of prices of a bill of so many steps, as a measure of its time: one of each line, or of each tier, or
+    /// of each quarter of an hour of a series' slot.
     pub fn work(&self, steps: usize) -> usize {
         let of_version = |line: &TariffLine| match &line.pricing {
-            Pricing::Zones { zones, .. } => 1 + zones.len() / 8,
+            Pricing::Zones { .. } => 1,
             Pricing::Tiers(tiers) => tiers.len(),
             Pricing::Series(_) => 4,
         };
