@@ -82,6 +82,7 @@ pub fn increases(
             };
             let share = &part(end) - &part(start);
             let is_part = (start, end) != (from.at, to.at);
+
             *increase.amount.get_or_insert_with(Exact::zero) += &share;
             increase.flags = increase.flags.union(step.flag.map(Flags::from).unwrap_or_default());
             increase.measured += end.since(start);

@@ -17,7 +17,7 @@ fn amount(device: &Device, name: &MetricName, row: &RowValues) -> Option<Amount>
     Some(Amount::integrated(watt_millis))
 }
 
-/// A counter's amount in kWh, or in its own unit if that is none of energy.
+/// A counter's amount in kWh, or in its own unit if that is no unit of energy.
 pub fn counted_amount(device: &Device, name: &MetricName, amount: &Exact) -> Amount {
     let info = device.metrics().get(name);
     let unit = info.and_then(|info| EnergyUnit::of(info.unit.as_ref()));

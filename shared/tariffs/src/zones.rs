@@ -96,7 +96,7 @@ impl LocalMoment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DayLists {
     names: Vec<String>,
-    /// The lists that have a date, so that one look tells all of them.
+    /// The lists of each date.
     dates: BTreeMap<LocalDate, TimeSet>,
 }
 
