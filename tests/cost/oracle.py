@@ -50,6 +50,19 @@ def floor9(value):
     return Fraction(value * NINE // 1, NINE)
 
 
+def exact(value):
+    return value
+
+
+def rounded6(value):
+    """Half away from zero to 6 decimals: a month's sum before it is rounded to those of the currency."""
+    return Fraction(int(abs(value) * 10**6 + Fraction(1, 2)), 10**6) * (1 if value >= 0 else -1)
+
+
+def nearest_quarter(millis):
+    return (millis + QUARTER // 2) // QUARTER * QUARTER
+
+
 class Counter:
     """Readings of a counter, as a function of what it had counted at a time."""
 
@@ -75,6 +88,15 @@ class Counter:
 
     def between(self, begin, end):
         return self.at(end) - self.at(begin)
+
+    def estimated(self, begin, end):
+        """What of a step was measured over more than a quarter of an hour beyond it: amounts with the times of the readings."""
+        place = max(bisect_right(self.times, begin) - 1, 0)
+        while place + 1 < len(self.times) and self.times[place] < end:
+            first, last = self.times[place : place + 2]
+            place += 1
+            if last - first > QUARTER and not begin <= first < last <= end:
+                yield self.between(max(first, begin), min(last, end)), first, last
 
 
 # The days with readings: the whole time, or only around the changes of the clock.
@@ -262,7 +284,7 @@ class Oracle:
         for line in tariff["lines"]:
             if line["name"] not in self.names:
                 self.names.append(line["name"])
-        self.slots, self.midnights, self.held, self.charges = {}, {}, {}, {}
+        self.slots, self.midnights, self.held, self.charges, self.split = {}, {}, {}, {}, {}
 
     def clock(self, at):
         return local_time(self.zone, at)
@@ -335,7 +357,40 @@ class Oracle:
             return None
         return mean * Fraction(str(line.get("times", 1))) + Fraction(str(line.get("price", 0)))
 
-    def accrued(self, per, price, first, days, at):
+    def line_price(self, name, at):
+        """What decides the price of a line in a quarter: with tiers, the line and the month."""
+        line = self.holding(name, at)
+        if line is None:
+            return None
+        if "tiers" in line:
+            return line.get("from"), str(self.clock(at).date())[:7]
+        if "series" in line:
+            return self.price(line, at)
+        zone = self.matching_zone(line, at) if "zones" in line else None
+        return Fraction(str((zone or line)["price"]))
+
+    def has_several_prices(self, per, begin, end):
+        """Whether a price of what is used or sold, or a percentage, differs in some quarter between two readings."""
+        key = per, begin, end
+        if key not in self.split:
+            first = {line["name"]: line["per"] for line in self.tariff["lines"]}
+            names = [name for name in self.names if first[name] in (per, "percent")]
+            quarters = range(nearest_quarter(begin), nearest_quarter(end), QUARTER)
+            self.split[key] = len({tuple(self.line_price(name, at) for name in names) for at in quarters}) > 1
+        return self.split[key]
+
+    def spread(self, at, until, whole):
+        """The energy of a step that has several prices; None if a reading is beyond the bill, where only some prices are seen."""
+        total = Fraction(0)
+        for per, counter, factor in (("used", self.used, self.factor), ("sold", self.sold, 1)):
+            for amount, first, last in counter.estimated(at, until):
+                if first < whole[0] or last > whole[1]:
+                    return None
+                if self.has_several_prices(per, first, last):
+                    total += amount * factor
+        return total
+
+    def accrued(self, per, price, first, days, at, cut):
         """What has accrued since the begin of a month or year."""
         today = self.clock(at).date()
         whole = (today - first).days
@@ -343,15 +398,15 @@ class Oracle:
         def of_days(count):
             if per == "day":
                 return price * count
-            return price if count == days else floor9(price * count / days)
+            return price if count == days else cut(price * count / days)
 
         begin, end = self.midnight(today), self.midnight(today + timedelta(days=1))
         if at == begin:
             return of_days(whole)
         day = of_days(whole + 1) - of_days(whole)
-        return of_days(whole) + floor9(day * (at - begin) / (end - begin))
+        return of_days(whole) + cut(day * (at - begin) / (end - begin))
 
-    def standing(self, per, price, begin, end):
+    def standing(self, per, price, begin, end, cut):
         today = self.clock(begin).date()
         first = today.replace(day=1)
         after = (first + timedelta(days=32)).replace(day=1)
@@ -360,9 +415,9 @@ class Oracle:
         days = (after - first).days
 
         def until(at):
-            key = per, price, first, at
+            key = per, price, first, at, cut
             if key not in self.charges:
-                self.charges[key] = self.accrued(per, price, first, days, at)
+                self.charges[key] = self.accrued(per, price, first, days, at, cut)
             return self.charges[key]
 
         return until(end) - until(begin)
@@ -389,14 +444,17 @@ class Oracle:
 
     def bill(self, rows):
         sums = {}
-        result = {"rows": [], "lines": {}, "price": Fraction(0), "tariff": Fraction(0)}
-        months = {}
+        result = {"rows": [], "lines": {}, "price": Fraction(0), "tariff": Fraction(0), "spread": Fraction(0)}
+        months, whole = {}, (rows[0][0], rows[-1][1])
         for begin, end in rows:
             row = {"used": Fraction(0), "sold": Fraction(0), "amount": Fraction(0)}
             at = begin
             while at < end:
                 until = min(end, at // QUARTER * QUARTER + QUARTER)
                 self.step(at, until, row, result, months)
+                if result["spread"] is not None:
+                    spread = self.spread(at, until, whole)
+                    result["spread"] = None if spread is None else result["spread"] + spread
                 at = until
             result["rows"].append(row)
         result["due"] = self.due(months)
@@ -409,7 +467,8 @@ class Oracle:
         row["sold"] += sold
         month = str(self.clock(at).date())[:7]
         sums = months.setdefault(month, {"together": Fraction(0)})
-        above, priced = Fraction(0), False
+        # What is owed is above without the loss of the digits that are not shown.
+        above, owed, priced = Fraction(0), Fraction(0), False
         for name in self.names:
             line = self.holding(name, at)
             if line is None:
@@ -435,19 +494,21 @@ class Oracle:
             else:
                 parts = [(None, Fraction(0), None)]
             for zone, quantity, price in parts:
+                written = Fraction(str(line.get("price", 0)))
                 if per == "percent":
-                    amount = above * Fraction(str(line["price"])) / 100
+                    amount, to_pay = above * written / 100, owed * written / 100
                 elif price is None:
-                    amount = self.standing(per, Fraction(str(line["price"])), at, until)
+                    amount, to_pay = (self.standing(per, written, at, until, cut) for cut in (floor9, exact))
                 else:
-                    amount = quantity * price * (-1 if per == "sold" else 1)
+                    amount = to_pay = quantity * price * (-1 if per == "sold" else 1)
                 above += amount
+                owed += to_pay
                 row["amount"] += amount
                 whole = result["lines"].setdefault((name, zone), [Fraction(0), Fraction(0)])
                 whole[0] += quantity
                 whole[1] += amount
                 key = name if line.get("round") else "together"
-                sums[key] = sums.get(key, Fraction(0)) + amount
+                sums[key] = sums.get(key, Fraction(0)) + to_pay
         if not priced:
             result["tariff"] += used
 
@@ -455,10 +516,10 @@ class Oracle:
         unit = 1 if self.tariff["currency"] == "JPY" else 100
         total = Fraction(0)
         for sums in months.values():
-            value = sums["together"]
+            value = rounded6(sums["together"])
             for name, amount in sums.items():
                 if name != "together":
-                    value += Fraction(int(amount * unit), unit)
+                    value += Fraction(int(rounded6(amount) * unit), unit)
             whole = value * unit
             if self.tariff.get("round") == "down":
                 whole = int(whole)
@@ -493,7 +554,9 @@ def compare(tariff, query, answer, expected):
     if "due" in bill:
         same("due", Fraction(bill["due"]), expected["due"])
     if answer["incomplete_count"] <= 50:
-        for what in ("price", "tariff"):
+        for what in ("price", "tariff", "spread"):
+            if expected[what] is None:
+                continue
             entries = [entry for entry in answer["incomplete"] if entry["tariff"] == tariff["name"]]
             told = [entry["kwh"] for entry in entries if entry["what"] == what]
             same(f"kWh without {what}", sum(map(Fraction, told)), expected[what])

@@ -33,10 +33,19 @@ pub struct RowIncrease {
     pub amount: Option<Exact>,
     /// The flags of the steps that touch the row.
     pub flags: Flags,
-    /// Whether a part of the amount is estimated, from a step between two values that are more than 15 minutes apart.
-    pub estimated: bool,
+    /// The parts of the amount that are estimated.
+    pub estimated: Vec<EstimatedPart>,
     /// The time of the row between two values.
     pub measured: TimeDelta,
+}
+
+/// A part of the step between two values that are more than 15 minutes apart. How much of the step it is, only time tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EstimatedPart {
+    /// The part, in the metric's unit.
+    pub amount: Exact,
+    /// The time between the two values.
+    pub step: TimeRange,
 }
 
 /// The integral of a power over one row.
@@ -73,10 +82,14 @@ pub fn increases(
             };
             let share = &part(end) - &part(start);
             let is_part = (start, end) != (from.at, to.at);
+
             *increase.amount.get_or_insert_with(Exact::zero) += &share;
             increase.flags = increase.flags.union(step.flag.map(Flags::from).unwrap_or_default());
-            increase.estimated |= is_part && whole > MAX_MEASURED;
             increase.measured += end.since(start);
+            if is_part && whole > MAX_MEASURED {
+                let step = TimeRange::new(from.at, to.at).expect("some time");
+                increase.estimated.push(EstimatedPart { amount: share, step });
+            }
         }
     }
     increases
@@ -88,7 +101,7 @@ fn inside(rollup: Option<&MetricRollup>) -> RowIncrease {
         Some((metric, OfKind::Counter { increase, flags })) if metric.count > 1 => {
             let (amount, flags) = (Some(increase.clone()), *flags);
             let measured = metric.last.at.since(metric.first.at);
-            RowIncrease { amount, flags, estimated: false, measured }
+            RowIncrease { amount, flags, estimated: Vec::new(), measured }
         }
         _ => RowIncrease::default(),
     }

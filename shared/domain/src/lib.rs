@@ -84,7 +84,7 @@ pub use device::{
 };
 pub use device_patch::{DevicePatch, DevicePatchError, MAX_PATCHED_METRICS};
 pub use edit::Edit;
-pub use energy::{Neighbours, Row, RowArea, RowIncrease, areas, increases};
+pub use energy::{EstimatedPart, Neighbours, Row, RowArea, RowIncrease, areas, increases};
 pub use energy_unit::{EnergyUnit, watts};
 pub use exact::Exact;
 pub use fold_settings::{Extent, FoldSettings};

@@ -17,9 +17,16 @@ fn amount(device: &Device, name: &MetricName, row: &RowValues) -> Option<Amount>
     Some(Amount::integrated(watt_millis))
 }
 
+/// A counter's amount in kWh, or in its own unit if that is no unit of energy.
+pub fn counted_amount(device: &Device, name: &MetricName, amount: &Exact) -> Amount {
+    let info = device.metrics().get(name);
+    let unit = info.and_then(|info| EnergyUnit::of(info.unit.as_ref()));
+    Amount::counted(unit.map_or_else(|| amount.clone(), |unit| unit.to_kwh(amount)))
+}
+
 /// The amount of one metric in a row: energy in kWh, or what another counter counted in its own unit.
 pub fn counted(device: &Device, name: &MetricName, row: &RowValues) -> Option<Amount> {
-    let other = || row.increase.amount.clone().map(Amount::counted);
+    let other = || Some(counted_amount(device, name, row.increase.amount.as_ref()?));
     amount(device, name, row).or_else(other)
 }
 
@@ -46,7 +53,7 @@ impl RowEnergy {
                 let metric = it.metrics.get(*name);
                 let Some(row) = metric.and_then(|metric| metric.rows.get(place)) else { continue };
                 energy.flags = energy.flags.union(row.increase.flags);
-                energy.is_estimated |= row.increase.estimated;
+                energy.is_estimated |= !row.increase.estimated.is_empty();
                 if let Some(amount) = amount(it.device, name, row) {
                     sum.get_or_insert_with(Amount::zero).add(&amount);
                 }

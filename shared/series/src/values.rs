@@ -125,7 +125,7 @@ impl RowValues {
         }
 
         self.increase.flags = self.increase.flags.union(counted.flags);
-        self.increase.estimated |= counted.estimated;
+        self.increase.estimated.extend_from_slice(&counted.estimated);
         self.increase.measured += counted.measured;
         if let Some(held) = held {
             let sum = self.area.get_or_insert_with(RowArea::default);

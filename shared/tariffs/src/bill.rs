@@ -6,60 +6,18 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use domain::{Amount, CalendarUnit, Exact, QuarterHour, TimeRange, Timestamp, Zone};
+use domain::{Amount, CalendarUnit, Exact, QuarterHour, TimeRange, Timestamp};
 use serde::{Serialize, Serializer};
 
+use crate::input::{BillInput, EnergyStep};
 use crate::missing::{Missing, MissingKind, MissingList, shown};
-use crate::prices::Prices;
-use crate::standing::charge;
-use crate::tariff::{NamedLine, Pricing, Tariff, TariffLine, Tier};
+use crate::spread::PriceChanges;
+use crate::standing::ChargedTime;
+use crate::tariff::{NamedLine, Pricing, TariffLine, Tier};
 use crate::written::Per;
 
-/// What was used and sold in one step of time: a quarter of an hour, a local day, or a part of one.
-#[derive(Debug, Clone)]
-pub struct EnergyStep {
-    /// The time of the step, which lies in one row.
-    pub range: TimeRange,
-    /// What was used; `None` if nothing is known.
-    pub used: Option<Amount>,
-    /// What was sold; `None` if nothing is known.
-    pub sold: Option<Amount>,
-    /// What the meter used, which tiers count. Differs from `used` in the bill of a share.
-    pub metered: Option<Amount>,
-    /// Whether nobody knows what a meter used.
-    pub is_unknown: bool,
-    /// The longest time over which energy of the step is spread, if it is longer than a quarter of an hour.
-    pub spread: Option<SpreadOver>,
-}
-
-/// Over what time energy was measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SpreadOver {
-    /// At most an hour.
-    Hour,
-    /// More than an hour.
-    Longer,
-}
-
-/// The inputs of a bill.
-#[derive(Debug, Clone, Copy)]
-pub struct BillInput<'a> {
-    /// The tariff.
-    pub tariff: &'a Tariff,
-    /// The rows, which follow each other.
-    pub rows: &'a [TimeRange],
-    /// The steps, which follow each other. Steps before the first row only count for tiers.
-    pub steps: &'a [EnergyStep],
-    /// The prices of the tariff's series.
-    pub prices: &'a Prices,
-    /// What the steps lack, before they are billed.
-    pub missing: &'a [Missing],
-    /// The time up to which standing charges accrue: now, or later.
-    pub until: Timestamp,
-    /// Whether the bill is that of a device's share: no standing charges, nothing sold, and each step at the price of
-    /// its tier.
-    pub is_share: bool,
-}
+/// The decimals to which a month's sum is rounded before it is rounded to those of the currency.
+const PAYABLE_DECIMALS: u8 = 6;
 
 /// The sums of a row, or of all rows.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -133,11 +91,14 @@ pub struct Bill {
 impl Bill {
     /// The bill of a range.
     pub fn of(input: BillInput<'_>) -> Self {
-        let mut fold = BillFold::new(input);
-        for step in input.steps {
-            fold.add(step);
-        }
-        fold.finish()
+        BillFold::of(input).finish()
+    }
+}
+
+impl BillLine {
+    /// The lines of the bill of a range, without what the bill lacks.
+    pub fn all(input: BillInput<'_>) -> Vec<Self> {
+        BillFold::of(input).lines.into_iter().flatten().collect()
     }
 }
 
@@ -183,20 +144,19 @@ struct BillFold<'a> {
     missing: MissingList,
     /// What the meter has used since the month's begin.
     metered: Amount,
+    /// The same at the begin of the quarter of an hour. It decides the tier of a share, wherever rows cut the quarter.
+    metered_before_quarter: Amount,
     /// The month of `metered`.
     month: TimeRange,
     /// The day of the step.
     day: TimeRange,
-    /// The hour of UTC for which `changes_within_hour` holds.
-    hour: Option<TimeRange>,
-    /// Whether a price changes within the hour, so that energy of the whole hour is spread over several prices.
-    changes_within_hour: bool,
+    changes: PriceChanges<'a>,
     /// The begin of the time whose standing charges are not in the sums yet. They are added once a day and row.
     uncharged: Timestamp,
 }
 
 impl<'a> BillFold<'a> {
-    fn new(input: BillInput<'a>) -> Self {
+    fn of(input: BillInput<'a>) -> Self {
         let first = input.steps.first().map_or(input.rows[0].from(), |step| step.range.from());
         let mut fold = Self {
             rows: vec![BillRow::default(); input.rows.len()],
@@ -204,14 +164,15 @@ impl<'a> BillFold<'a> {
             months: BTreeMap::new(),
             missing: MissingList::default(),
             metered: Amount::zero(),
+            metered_before_quarter: Amount::zero(),
             month: CalendarUnit::Month.bucket_of(first, input.tariff.zone),
             day: CalendarUnit::Day.bucket_of(first, input.tariff.zone),
-            hour: None,
-            changes_within_hour: false,
+            changes: PriceChanges::of(input),
             uncharged: input.rows[0].from(),
             input,
         };
         input.missing.iter().for_each(|missing| fold.note(missing.clone()));
+        input.steps.iter().for_each(|step| fold.add(step));
         fold
     }
 
@@ -220,6 +181,9 @@ impl<'a> BillFold<'a> {
         if self.month.to() <= from {
             self.month = CalendarUnit::Month.bucket_of(from, self.input.tariff.zone);
             self.metered = Amount::zero();
+        }
+        if QuarterHour::of(from).start() == from {
+            self.metered_before_quarter.clone_from(&self.metered);
         }
         if self.input.rows[0].from() <= from {
             self.bill(step);
@@ -238,7 +202,8 @@ impl<'a> BillFold<'a> {
             self.day = CalendarUnit::Day.bucket_of(from, tariff.zone);
         }
         let is_end = to == self.day.to() || to == rows[row].to();
-        let charged = TimeRange::new(self.uncharged, to).ok().filter(|_| is_end);
+        let until = to.min(self.input.until).max(self.uncharged);
+        let charged = is_end.then(|| ChargedTime::of(self.uncharged, until, tariff.zone));
         let (mut above, mut has_price) = (Amount::zero(), false);
 
         for (place, named) in tariff.lines.iter().enumerate() {
@@ -247,7 +212,7 @@ impl<'a> BillFold<'a> {
             has_price |= named.per == Per::Used;
             let parts = match &line.pricing {
                 Pricing::Zones { price, .. } if !named.per.is_of_energy() => {
-                    self.input.charges(named.per, price, charged, &above)
+                    charges(named.per, price, charged.as_ref(), &above)
                 }
                 _ => self.parts(named, line, step),
             };
@@ -287,7 +252,7 @@ impl<'a> BillFold<'a> {
 
         let (zone, price) = match &line.pricing {
             Pricing::Tiers(tiers) if self.input.is_share => {
-                let tier = tier_of(tiers, &self.metered);
+                let tier = tier_of(tiers, &self.metered_before_quarter);
                 (Some(tier.name.as_str()), Some(tier.price.clone()))
             }
             Pricing::Tiers(tiers) => return by_tier(tiers, &self.metered, &quantity),
@@ -307,9 +272,13 @@ impl<'a> BillFold<'a> {
         if step.is_unknown {
             self.note(Missing::of(MissingKind::Energy, step.range));
         }
-        if let Some(over) = step.spread {
-            let is_split = self.is_split(over, step.range.from());
-            let kwh = if is_split { used.clone() } else { Amount::zero() };
+        if !step.estimated.is_empty() {
+            let mut kwh = Amount::zero();
+            for part in &step.estimated {
+                if self.changes.are_within(part, step) {
+                    kwh.add(&part.amount);
+                }
+            }
             self.note(Missing { kwh: Some(kwh), ..Missing::of(MissingKind::Spread, step.range) });
         }
         if !has_price {
@@ -325,23 +294,6 @@ impl<'a> BillFold<'a> {
             self.rows[first..end].iter_mut().for_each(|row| row.is_incomplete = true);
         }
         self.missing.add(missing);
-    }
-
-    /// Whether energy that is spread over some time has several prices in that time.
-    fn is_split(&mut self, over: SpreadOver, at: Timestamp) -> bool {
-        let input = self.input;
-        let mut lines = input.tariff.lines.iter().filter(|named| input.is_billed(named));
-        if over == SpreadOver::Longer {
-            let is_flat = |line: &TariffLine| matches!(&line.pricing, Pricing::Zones { zones, .. } if zones.is_empty());
-            return lines.any(|named| named.at(at).is_some_and(|line| !is_flat(line)));
-        }
-
-        if self.hour.is_none_or(|hour| !hour.contains(at)) {
-            let hour = CalendarUnit::Hour.bucket_of(at, Zone::UTC);
-            self.hour = Some(hour);
-            self.changes_within_hour = lines.any(|named| input.changes_within(named, hour));
-        }
-        self.changes_within_hour
     }
 
     fn finish(mut self) -> Bill {
@@ -363,8 +315,8 @@ impl<'a> BillFold<'a> {
 
     /// What is due: each month by itself, rounded as the tariff says.
     fn due(&self) -> Option<String> {
-        let BillInput { tariff, rows, until, is_share, .. } = self.input;
-        let (from, to) = (rows[0].from(), rows[rows.len() - 1].to());
+        let BillInput { tariff, until, is_share, .. } = self.input;
+        let (from, to) = (self.input.range().from(), self.input.range().to());
         let begins = |at: Timestamp| CalendarUnit::Month.bucket_of(at, tariff.zone).from() == at;
         if is_share || until < to || !begins(from) || !begins(to) {
             return None;
@@ -372,9 +324,9 @@ impl<'a> BillFold<'a> {
 
         let mut due = Exact::zero();
         for month in self.months.values() {
-            let mut sum = month.together.shown();
+            let mut sum = payable(&month.together);
             for line in month.rounded.values() {
-                sum += &line.shown().to_decimals(tariff.decimals, true);
+                sum += &payable(line).to_decimals(tariff.decimals, true);
             }
             due += &sum.to_decimals(tariff.decimals, tariff.is_rounded_down);
         }
@@ -383,8 +335,8 @@ impl<'a> BillFold<'a> {
 
     /// Notes lists of days that zones use and that have no date in a year of the range.
     fn note_days(&mut self) {
-        let BillInput { tariff, rows, .. } = self.input;
-        let range = TimeRange::new(rows[0].from(), rows[rows.len() - 1].to()).expect("rows");
+        let tariff = self.input.tariff;
+        let range = self.input.range();
         for named in &tariff.lines {
             for line in named.versions.iter().rev() {
                 let Some(range) = line.range.intersection(range) else { continue };
@@ -397,56 +349,28 @@ impl<'a> BillFold<'a> {
     }
 }
 
-impl<'a> BillInput<'a> {
-    /// Whether a line is in the bill.
-    fn is_billed(&self, named: &NamedLine) -> bool {
-        !self.is_share || matches!(named.per, Per::Used | Per::Percent)
+/// A percentage of what stands above it, or a standing charge as far as it has accrued. What has accrued is added once a
+/// day, and until then there is no such time.
+fn charges<'a>(
+    per: Per,
+    price: &Exact,
+    charged: Option<&ChargedTime>,
+    above: &Amount,
+) -> Vec<LinePart<'a>> {
+    if per == Per::Percent {
+        let amount = above.times(price);
+        return vec![LinePart { zone: None, quantity: Amount::zero(), amount }];
     }
 
-    /// The zone and the price of energy at a time. By tiers there is no such price.
-    fn price_at(&self, line: &'a TariffLine, at: Timestamp) -> (Option<&'a str>, Option<Exact>) {
-        match &line.pricing {
-            Pricing::Zones { price, zones } => match self.tariff.zone_at(zones, at) {
-                Some(zone) => (Some(&zone.name), Some(zone.price.clone())),
-                None => (None, Some(price.clone())),
-            },
-            Pricing::Tiers(_) => (None, None),
-            Pricing::Series(series) => {
-                (None, series.price(self.prices, QuarterHour::of(at), self.tariff.zone))
-            }
-        }
-    }
+    let Some(charged) = charged else { return Vec::new() };
+    let of = |price: &Exact| Amount::counted(charged.charge(per, price));
+    vec![LinePart { zone: None, quantity: of(&Exact::from(1_i64)), amount: of(price) }]
+}
 
-    /// Whether the price of a line changes within an hour of UTC.
-    fn changes_within(&self, named: &'a NamedLine, hour: TimeRange) -> bool {
-        let price = |at: Timestamp| named.at(at).and_then(|line| self.price_at(line, at).1);
-        let quarters = CalendarUnit::QuarterHour.buckets(hour, Zone::UTC);
-        let mut prices = quarters.map(|quarter| price(quarter.from()));
-        let of_first = prices.next().flatten();
-        prices.any(|price| price != of_first)
-    }
-
-    /// A percentage of what stands above it, or a standing charge as far as it has accrued.
-    fn charges(
-        &self,
-        per: Per,
-        price: &Exact,
-        charged: Option<TimeRange>,
-        above: &Amount,
-    ) -> Vec<LinePart<'a>> {
-        if per == Per::Percent {
-            let amount = above.times(price);
-            return vec![LinePart { zone: None, quantity: Amount::zero(), amount }];
-        }
-
-        let Some(charged) = charged else { return Vec::new() };
-        let accrued = TimeRange::new(charged.from(), charged.to().min(self.until));
-        let of = |price: &Exact| match accrued {
-            Ok(accrued) => Amount::counted(charge(per, price, accrued, self.tariff.zone)),
-            Err(_) => Amount::zero(),
-        };
-        vec![LinePart { zone: None, quantity: of(&Exact::from(1_i64)), amount: of(price) }]
-    }
+/// A sum of money as it becomes due. Of a charge that ends within a month, 9 decimals have accrued, and the digits that
+/// are lost must not cost a cent.
+fn payable(sum: &Amount) -> Exact {
+    sum.shown().to_decimals(PAYABLE_DECIMALS, false)
 }
 
 /// The tier in which an amount of the month is.

@@ -2,11 +2,14 @@
 //!
 //! `written` is a tariff as a person writes it, `tariff` the same checked, with its dates as times. `zones` says when a
 //! price holds, `prices` what a series of prices had at a time, `standing` what a charge by day, month or year is of a
-//! part of its time. `bill` folds energy into sums; `missing` names what the sums lack.
+//! part of its time. `bill` folds the energy of its `input` into sums; `missing` names what the sums lack, such as energy
+//! that is `spread` over several prices.
 
 mod bill;
+mod input;
 mod missing;
 mod prices;
+mod spread;
 mod standing;
 mod tariff;
 #[cfg(test)]
@@ -14,7 +17,8 @@ mod tests;
 mod written;
 mod zones;
 
-pub use bill::{Bill, BillInput, BillLine, BillRow, EnergyStep, SpreadOver};
+pub use bill::{Bill, BillLine, BillRow};
+pub use input::{BillInput, EnergyStep, EstimatedEnergy};
 pub use missing::{Missing, MissingKind};
 pub use prices::{PriceSource, Prices};
 pub use tariff::Tariff;

@@ -17,7 +17,7 @@ domain::words! {
         Tariff = "tariff",
         /// It is unknown what was used.
         Energy = "energy",
-        /// Energy was measured over a longer time than prices hold. It is spread evenly.
+        /// Energy was measured over a time in which its price changed. It is spread evenly.
         Spread = "spread",
         /// A named list of a zone has no date in a year. The prices are those of other zones.
         Days = "days",

@@ -4,14 +4,45 @@
 //! to 9 decimals, and a part of the time gets the difference of its two ends. So parts add up to the last digit.
 
 use chrono::{Datelike, Days, Months, NaiveDate};
-use domain::{Exact, LocalDate, TimeRange, Timestamp, Zone};
+use domain::{Exact, LocalDate, Timestamp, Zone};
 
 use crate::written::Per;
 
-/// The charge of a range that lies in one local month.
-pub(crate) fn charge(per: Per, price: &Exact, range: TimeRange, zone: Zone) -> Exact {
-    let period = Period::of(per, zone.date(range.from()).naive());
-    &period.accrued(price, range.to(), zone) - &period.accrued(price, range.from(), zone)
+/// The time of charges, which lies in one local month. One look at the calendar serves all lines.
+pub(crate) struct ChargedTime {
+    begin: DayPart,
+    end: DayPart,
+}
+
+/// A moment as charges see it: its local date, and how much of the day is over.
+struct DayPart {
+    date: NaiveDate,
+    elapsed: i64,
+    length: i64,
+}
+
+impl ChargedTime {
+    /// The time from one moment to another.
+    pub(crate) fn of(from: Timestamp, to: Timestamp, zone: Zone) -> Self {
+        Self { begin: DayPart::of(from, zone), end: DayPart::of(to, zone) }
+    }
+
+    /// The charge of the time.
+    pub(crate) fn charge(&self, per: Per, price: &Exact) -> Exact {
+        let period = Period::of(per, self.begin.date);
+        &period.accrued(price, &self.end) - &period.accrued(price, &self.begin)
+    }
+}
+
+impl DayPart {
+    fn of(at: Timestamp, zone: Zone) -> Self {
+        let date = zone.date(at);
+        let begin = zone.midnight(date);
+        let next = LocalDate::saturating_from(date.naive() + Days::new(1));
+        let [elapsed, length] =
+            [at, zone.midnight(next)].map(|end| end.since(begin).num_milliseconds());
+        Self { date: date.naive(), elapsed, length }
+    }
 }
 
 /// The calendar month or year of a charge.
@@ -30,20 +61,15 @@ impl Period {
         Self { per, first, days: (first + Months::new(months) - first).num_days() }
     }
 
-    /// The charge from the begin of the period to a time.
-    fn accrued(&self, price: &Exact, at: Timestamp, zone: Zone) -> Exact {
-        let date = zone.date(at);
-        let days = (date.naive() - self.first).num_days();
+    /// The charge from the begin of the period to a moment.
+    fn accrued(&self, price: &Exact, moment: &DayPart) -> Exact {
+        let days = (moment.date - self.first).num_days();
         let whole = self.of_days(price, days);
-
-        let next = zone.midnight(LocalDate::saturating_from(date.naive() + Days::new(1)));
-        let begin = zone.midnight(date);
-        let elapsed = at.since(begin).num_milliseconds();
-        if elapsed == 0 {
+        if moment.elapsed == 0 {
             return whole;
         }
         let day = &self.of_days(price, days + 1) - &whole;
-        &whole + &day.part(elapsed, next.since(begin).num_milliseconds())
+        &whole + &day.part(moment.elapsed, moment.length)
     }
 
     /// The charge of the first days of the period.

@@ -8,8 +8,9 @@ use domain::{CalendarUnit, Decimal, Exact, LocalDate, MemberError, TimeRange, Ti
 use crate::prices::{PriceSeries, PriceSource};
 use crate::written::{
     MAX_LINES, Per, Rounding, TariffMeter, WrittenLine, WrittenTariff, WrittenTier, WrittenZone,
+    number,
 };
-use crate::zones::{DayList, LocalMoment, PriceZone, QUARTERS, TimeSet, WEEKDAYS, quarter_of};
+use crate::zones::{DayLists, LocalMoment, PriceZone, QUARTERS, TimeSet, quarter_of};
 
 /// The largest number of meters of a tariff.
 const MAX_METERS: usize = 8;
@@ -32,7 +33,7 @@ pub struct Tariff {
     /// The decimals of the currency.
     pub(crate) decimals: u8,
     pub(crate) day_begins: TimeDelta,
-    pub(crate) day_lists: Vec<DayList>,
+    pub(crate) day_lists: DayLists,
     /// The lines, in the order of the bill.
     pub(crate) lines: Vec<NamedLine>,
 }
@@ -104,14 +105,13 @@ impl Tariff {
         })?;
 
         check_meters(&written.meters)?;
-        let day_lists = day_lists(written)?;
         let mut tariff = Self {
             zone,
             meters: written.meters.clone(),
             is_rounded_down: written.round == Some(Rounding::Down),
             decimals: if WHOLE_CURRENCIES.contains(&currency) { 0 } else { 2 },
             day_begins: TimeDelta::minutes(i64::from(begin) * 15),
-            day_lists,
+            day_lists: DayLists::of(&written.days)?,
             lines: Vec::new(),
         };
         tariff.add_lines(&written.lines)?;
@@ -177,21 +177,28 @@ impl Tariff {
     }
 
     fn pricing(&self, written: &WrittenLine) -> Result<Pricing, MemberError> {
-        let mut price = written.price.as_ref().map(Exact::from);
+        let of_member = |member: &str, written: &Option<Decimal>| {
+            written.as_ref().map(|written| number(member, written)).transpose()
+        };
+        let mut price = of_member("price", &written.price)?;
+        let times = of_member("times", &written.times)?;
         if written.per == Per::Percent {
             let hundredth = Exact::parse("0.01").expect("a number");
             price = price.map(|percentage| &percentage * &hundredth);
         }
         let of_energy = written.per.is_of_energy();
         let only = |member: &str, why: &str| Err(MemberError::of(member, why));
-        if written.times.is_some() && written.series.is_none() {
+        if times.is_some() && written.series.is_none() {
             return only("times", "is for a line with a series");
         }
 
         match (&written.zones[..], &written.tiers[..], &written.series) {
             (zones, [], None) if zones.is_empty() || of_energy => {
-                let why =
-                    "is missing, or tiers or a series; with zones it holds where none matches";
+                let why = if of_energy {
+                    "is missing, or tiers or a series; with zones it holds where none matches"
+                } else {
+                    "is missing"
+                };
                 let price = price.ok_or_else(|| MemberError::of("price", why))?;
                 Ok(Pricing::Zones { price, zones: self.zones(zones)? })
             }
@@ -203,7 +210,7 @@ impl Tariff {
                 },
                 slot: series.slot,
                 holds: series.holds.unwrap_or(series.slot),
-                times: written.times.as_ref().map_or_else(|| Exact::from(1_i64), Exact::from),
+                times: times.unwrap_or_else(|| Exact::from(1_i64)),
                 adder: price.unwrap_or_else(Exact::zero),
             })),
             ([], [], Some(_)) => only("series", "is for lines per used or sold"),
@@ -232,8 +239,8 @@ impl Tariff {
             return None;
         }
         let clock = self.zone.clock(at);
-        let moment = LocalMoment::of(clock, clock - self.day_begins);
-        zones.iter().rev().find(|zone| zone.matches(&moment, &self.day_lists))
+        let moment = LocalMoment::of(clock, clock - self.day_begins, &self.day_lists);
+        zones.iter().rev().find(|zone| zone.matches(&moment))
     }
 
     /// The lines that hold anywhere in a range.
@@ -276,18 +283,12 @@ impl Tariff {
         range: TimeRange,
     ) -> Vec<(&str, TimeRange)> {
         let Pricing::Zones { zones, .. } = &line.pricing else { return Vec::new() };
-        let used: BTreeSet<usize> =
-            zones.iter().flat_map(|zone| zone.lists.iter().copied()).collect();
-
+        let days = zones.iter().fold(TimeSet::NONE, |all, zone| all.with(zone.days));
         let mut found = Vec::new();
-        for list in used.into_iter().map(|list| &self.day_lists[list]) {
-            for year in CalendarUnit::Year.buckets(range, self.zone) {
-                let dates = self.zone.dates(year);
-                if !list.dates.iter().any(|date| dates.contains(date)) {
-                    let year = year.intersection(range).expect("it touches the range");
-                    found.push((list.name.as_str(), year));
-                }
-            }
+        for year in CalendarUnit::Year.buckets(range, self.zone) {
+            let names = self.day_lists.without_dates(days, self.zone.dates(year));
+            let year = year.intersection(range).expect("it touches the range");
+            found.extend(names.map(|name| (name, year)));
         }
         found
     }
@@ -338,7 +339,9 @@ fn check_meter(meter: &TariffMeter, earlier: &[TariffMeter]) -> Result<(), Membe
     if earlier.iter().any(is_same) {
         return Err(MemberError::of("device", "is in the list already"));
     }
-    if meter.factor.as_ref().is_some_and(|factor| !Exact::from(factor).is_positive()) {
+    if let Some(factor) = &meter.factor
+        && !number("factor", factor)?.is_positive()
+    {
         return Err(MemberError::of("factor", "is not above zero"));
     }
     if meter.metric.is_none() && meter.sold {
@@ -353,27 +356,15 @@ fn within(outer: String) -> impl Fn(MemberError) -> MemberError {
     move |MemberError { field, why }| MemberError::of(&format!("{outer}.{field}"), why)
 }
 
-fn day_lists(written: &WrittenTariff) -> Result<Vec<DayList>, MemberError> {
-    let mut lists = Vec::new();
-    for (name, dates) in &written.days {
-        let is_word = WEEKDAYS.contains(&name.as_str()) || name.trim() != name;
-        if is_word || name.is_empty() || name.contains([',', '-']) {
-            let why = "has a name that is a weekday, or has a comma, a hyphen or blanks";
-            return Err(MemberError::of(&format!("days.{name}"), why));
-        }
-        let dates: BTreeSet<LocalDate> = dates.iter().copied().collect();
-        lists.push(DayList { name: name.clone(), dates: dates.into_iter().collect() });
-    }
-    Ok(lists)
-}
-
 fn tiers(written: &[WrittenTier]) -> Result<Pricing, MemberError> {
     let wrong = |why: &str| Err(MemberError::of("tiers", why));
     let (mut tiers, mut begin) = (Vec::new(), "0");
-    for tier in written {
+    for (index, tier) in written.iter().enumerate() {
+        let member = |name: &str| format!("tiers[{index}].{name}");
         let end = tier.to.as_ref().map_or("", Decimal::as_str);
-        let (name, to) = (format!("{begin}-{end}"), tier.to.as_ref().map(Exact::from));
-        tiers.push(Tier { name, to, price: Exact::from(&tier.price) });
+        let to = tier.to.as_ref().map(|to| number(&member("to"), to)).transpose()?;
+        let (name, price) = (format!("{begin}-{end}"), number(&member("price"), &tier.price)?);
+        tiers.push(Tier { name, to, price });
         begin = end;
     }
 

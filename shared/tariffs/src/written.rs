@@ -2,11 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Decimal, DeviceId, Label, LocalDate, MetricName};
+use domain::{Decimal, DeviceId, Exact, Label, LocalDate, MemberError, MetricName};
 use serde::{Deserialize, Serialize};
 
 /// The largest number of lines of a tariff.
 pub const MAX_LINES: usize = 300;
+/// The place of the last decimal that a number may have.
+const LAST_DECIMAL: &str = "1e-12";
+/// The limit of all numbers.
+const LIMIT: &str = "1e12";
+
+/// The number of a member. Digits of prices and of percentages add up in a bill, so a number has no more of them than a
+/// contract has.
+pub(crate) fn number(member: &str, written: &Decimal) -> Result<Exact, MemberError> {
+    let number = Exact::from(written);
+    let [last, limit] = [LAST_DECIMAL, LIMIT].map(|text| Exact::parse(text).expect("a number"));
+    if number.resolution() < last {
+        return Err(MemberError::of(member, "has more than 12 decimals"));
+    }
+    if number >= limit || -&number >= limit {
+        return Err(MemberError::of(member, format!("is not between -{LIMIT} and {LIMIT}")));
+    }
+    Ok(number)
+}
 
 /// A tariff: lines that are read from top to bottom like a bill.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]

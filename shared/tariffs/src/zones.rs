@@ -1,9 +1,15 @@
 //! When a price of a zone holds: months, days and hours of the local clock. Knows no time zone.
+//!
+//! A moment is a member of some sets: its month, its quarter of an hour, its weekday and the lists that have its date. A
+//! zone holds if it has one of each kind, however many it names.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use chrono::{Datelike, NaiveDateTime, Timelike};
 use domain::{Exact, LocalDate, MemberError};
 
-use crate::written::WrittenZone;
+use crate::written::{WrittenZone, number};
 
 /// The minutes of a quarter of an hour.
 const QUARTER: u32 = 15;
@@ -13,7 +19,10 @@ pub(crate) const QUARTERS: u32 = 96;
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 /// The words of weekdays, from Monday on.
-pub(crate) const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+
+/// The largest number of lists of dates.
+const MAX_LISTS: usize = 24;
 
 /// A price at some times.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,16 +30,15 @@ pub(crate) struct PriceZone {
     pub(crate) name: String,
     pub(crate) price: Exact,
     months: TimeSet,
-    weekdays: TimeSet,
-    /// The indexes of lists, whose dates match as the weekdays do.
-    pub(crate) lists: Vec<usize>,
+    /// Weekdays, and behind the last of them the lists of dates.
+    pub(crate) days: TimeSet,
     pub(crate) hours: TimeSet,
 }
 
 impl PriceZone {
     /// Reads when the price holds: months such as `oct-mar`, weekdays or names of lists such as `sat,sun,holiday`, hours
     /// such as `10:00-14:00,18:00-22:00`.
-    pub(crate) fn of(written: &WrittenZone, day_lists: &[DayList]) -> Result<Self, MemberError> {
+    pub(crate) fn of(written: &WrittenZone, lists: &DayLists) -> Result<Self, MemberError> {
         let WrittenZone { name, price, months, days, hours } = written;
         let months =
             TimeSet::read("months", months.as_deref(), "months such as oct-mar", |part| {
@@ -43,66 +51,109 @@ impl PriceZone {
             hours_of,
         )?;
 
-        let mut lists = Vec::new();
+        let days = days.as_deref().unwrap_or("mon-sun");
         let expected = "weekdays such as mon-fri, or a name of the member days of the tariff";
-        let weekdays = TimeSet::read("days", days.as_deref(), expected, |part| {
-            let Some(list) = day_lists.iter().position(|list| list.name == part) else {
-                return words_between(part, &WEEKDAYS);
-            };
-            lists.push(list);
-            Some(TimeSet::NONE)
+        let days = TimeSet::read("days", Some(days), expected, |part| {
+            lists.list(part).or_else(|| words_between(part, &WEEKDAYS))
         })?;
 
-        let (name, price) = (name.as_str().to_owned(), Exact::from(price));
-        Ok(Self { name, price, months, weekdays, lists, hours })
+        let (name, price) = (name.as_str().to_owned(), number("price", price)?);
+        Ok(Self { name, price, months, days, hours })
     }
 
     /// Whether the price holds at a moment.
-    pub(crate) fn matches(&self, moment: &LocalMoment, day_lists: &[DayList]) -> bool {
-        let has_date = |list: &usize| day_lists[*list].dates.binary_search(&moment.date).is_ok();
-        self.months.has(moment.month)
-            && self.hours.has(moment.quarter)
-            && (self.weekdays.has(moment.weekday) || self.lists.iter().any(has_date))
+    pub(crate) const fn matches(&self, moment: &LocalMoment) -> bool {
+        self.months.meets(moment.month)
+            && self.hours.meets(moment.quarter)
+            && self.days.meets(moment.days)
     }
 }
 
 /// The moment at which something was used, as zones see it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LocalMoment {
-    month: u32,
-    weekday: u32,
-    date: LocalDate,
-    quarter: u32,
+    month: TimeSet,
+    /// The weekday, and the lists that have the date.
+    days: TimeSet,
+    quarter: TimeSet,
 }
 
 impl LocalMoment {
     /// The moment at which the clock shows `clock`. Month, weekday and date are those of `day`, which is earlier if
     /// days begin after midnight.
-    pub(crate) fn of(clock: NaiveDateTime, day: NaiveDateTime) -> Self {
+    pub(crate) fn of(clock: NaiveDateTime, day: NaiveDateTime, lists: &DayLists) -> Self {
+        let weekday = TimeSet::one(day.weekday().num_days_from_monday());
+        let date = LocalDate::saturating_from(day.date());
         Self {
-            month: day.month0(),
-            weekday: day.weekday().num_days_from_monday(),
-            date: LocalDate::saturating_from(day.date()),
-            quarter: (clock.hour() * 60 + clock.minute()) / QUARTER,
+            month: TimeSet::one(day.month0()),
+            days: lists.dates.get(&date).map_or(weekday, |lists| weekday.with(*lists)),
+            quarter: TimeSet::one((clock.hour() * 60 + clock.minute()) / QUARTER),
         }
     }
 }
 
-/// A named list of dates.
+/// The named lists of dates of a tariff.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DayList {
-    pub(crate) name: String,
-    /// The dates, in order.
-    pub(crate) dates: Vec<LocalDate>,
+pub(crate) struct DayLists {
+    names: Vec<String>,
+    /// The lists of each date.
+    dates: BTreeMap<LocalDate, TimeSet>,
 }
 
-/// Months, weekdays, or quarters of an hour of the local clock, as bits.
+impl DayLists {
+    /// Reads the lists by their names.
+    pub(crate) fn of(written: &BTreeMap<String, Vec<LocalDate>>) -> Result<Self, MemberError> {
+        if written.len() > MAX_LISTS {
+            return Err(MemberError::of("days", format!("are more than {MAX_LISTS}")));
+        }
+
+        let names = written.keys().cloned().collect();
+        let mut lists = Self { names, dates: BTreeMap::new() };
+        for (name, dates) in written {
+            let is_word = WEEKDAYS.contains(&name.as_str()) || name.trim() != name;
+            if is_word || name.is_empty() || name.contains([',', '-']) {
+                let why = "has a name that is a weekday, or has a comma, a hyphen or blanks";
+                return Err(MemberError::of(&format!("days.{name}"), why));
+            }
+
+            let list = lists.list(name).expect("it has the name");
+            for date in dates {
+                let of_date = lists.dates.entry(*date).or_insert(TimeSet::NONE);
+                *of_date = of_date.with(list);
+            }
+        }
+        Ok(lists)
+    }
+
+    /// The list with a name.
+    fn list(&self, name: &str) -> Option<TimeSet> {
+        let place = self.names.iter().position(|known| known == name)?;
+        Some(TimeSet::one(u32::try_from(WEEKDAYS.len() + place).ok()?))
+    }
+
+    /// The names of lists among some days that have none of these dates.
+    pub(crate) fn without_dates(
+        &self,
+        days: TimeSet,
+        dates: RangeInclusive<LocalDate>,
+    ) -> impl Iterator<Item = &str> {
+        let with_dates =
+            self.dates.range(dates).fold(TimeSet::NONE, |all, (_, lists)| all.with(*lists));
+        let names = self.names.iter().map(String::as_str);
+        names.filter(move |name| {
+            let list = self.list(name);
+            list.is_some_and(|list| days.meets(list) && !with_dates.meets(list))
+        })
+    }
+}
+
+/// Months, days, or quarters of an hour of the local clock, as bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TimeSet(u128);
 
 impl TimeSet {
     pub(crate) const ALL: Self = Self(u128::MAX);
-    const NONE: Self = Self(0);
+    pub(crate) const NONE: Self = Self(0);
 
     /// Reads the parts of a member between its commas; without the member, all times.
     fn read(
@@ -118,9 +169,13 @@ impl TimeSet {
                 let part = domain::excerpt(part);
                 return Err(MemberError::of(member, format!("has {part:?}; expected {expected}")));
             };
-            all.0 |= found.0;
+            all = all.with(found);
         }
         Ok(all)
+    }
+
+    const fn one(place: u32) -> Self {
+        Self(1 << place)
     }
 
     /// Some of the `count` times that follow each other; behind the last comes the first.
@@ -128,8 +183,13 @@ impl TimeSet {
         Self((0..length).fold(0, |bits, step| bits | 1 << ((from + step) % count)))
     }
 
-    const fn has(self, place: u32) -> bool {
-        self.0 >> place & 1 == 1
+    pub(crate) const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether two sets have a time in common.
+    const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
     }
 }
 

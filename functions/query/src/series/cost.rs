@@ -12,11 +12,14 @@ use api::{Problem, ProblemKind, Response};
 use domain::{
     CalendarUnit, Device, DeviceId, MetricName, MetricRule, TariffId, TimeRange, Timestamp, Zone,
 };
-use series::{DeviceQuestion, DeviceValues, Grid, Level, PlannedRead, ReadAllowance};
+use series::{
+    DeviceQuestion, DeviceValues, Grid, Level, PlannedRead, ReadAllowance, device_values,
+};
 use table::Session;
-use tariffs::{Bill, BillInput, EnergyStep, Missing, MissingKind, Prices, Tariff, TariffMeter};
+use tariffs::{
+    Bill, BillInput, BillLine, EnergyStep, Missing, MissingKind, Per, Prices, Tariff, TariffMeter,
+};
 
-use super::question::groups::read_rows;
 use super::question::plan::{RowPlan, hull};
 use super::question::request::{QueryScope, SeriesRequest};
 use crate::failure::problem;
@@ -257,7 +260,7 @@ impl<'r, S: Store> Biller<'r, S> {
                 format!("makes rows of lines of more than {MAX_ROWS_OF_LINES} units of every");
             return Err(Problem::field("lines", why));
         }
-        let steps = self.steps(group)?;
+        let steps = self.steps(group, !needs_meters || bills > 1)?;
         let count = steps.grid.rows().len();
         self.add_work(group.tariffs().map(|tariff| bills * tariff.work(count)).sum())?;
 
@@ -282,33 +285,31 @@ impl<'r, S: Store> Biller<'r, S> {
         Ok(GroupReads { steps, metered, prices, missing, unit })
     }
 
-    /// Reads metrics of devices in rows, within the allowance of the answer.
+    /// Reads metrics of a device in rows, within the allowance of the answer.
     async fn read_rows<'a>(
         &mut self,
-        wanted: &[(&'a Device, &[MetricName])],
+        device: &'a Device,
+        names: &[MetricName],
         steps: &'a StepPlan,
-    ) -> Result<Vec<DeviceValues<'a>>, Problem>
+    ) -> Result<DeviceValues<'a>, Problem>
     where
         'r: 'a,
     {
         let RowPlan { horizon, now, .. } = self.plan;
-        let question = |device| DeviceQuestion::of(device, &steps.grid, horizon, steps.level, *now);
-        let planned: Vec<_> =
-            wanted.iter().map(|(device, names)| PlannedRead::of(question(device), names)).collect();
+        let question = DeviceQuestion::of(device, &steps.grid, horizon, steps.level, *now);
+        let planned = [PlannedRead::of(question, names)];
         Box::pin(self.allowance.charge(self.session, &planned)).await.map_err(problem)?;
 
         let needs_neighbours = |rule: &MetricRule| *rule != MetricRule::Gauge;
-        let reads = wanted.iter().map(|(device, names)| (question(device), *names));
-        let read = Box::pin(read_rows(self.session, reads, needs_neighbours)).await;
+        let read = Box::pin(device_values(self.session, &question, names, needs_neighbours)).await;
         let read = read.map_err(problem)?;
-        for values in &read {
-            self.reach = hull(self.reach, values.reach);
-        }
+        self.reach = hull(self.reach, read.reach);
         Ok(read)
     }
 
-    /// The steps of a group: local days of the home, or quarters of an hour, cut at the rows. Tiers begin with the month.
-    fn steps(&self, group: &BillGroup<'_>) -> Result<StepPlan, Problem> {
+    /// The steps of a group: local days of the home, or quarters of an hour, cut at the rows. Tiers begin with the month. A
+    /// share has the tier in which the meter is, and so needs quarters.
+    fn steps(&self, group: &BillGroup<'_>, has_shares: bool) -> Result<StepPlan, Problem> {
         let rows = self.plan.grid.rows();
         let (range, home) = (self.plan.grid.range(), self.plan.horizon.zone());
         let mut from = range.from();
@@ -317,7 +318,9 @@ impl<'r, S: Store> Biller<'r, S> {
         }
         let range = TimeRange::new(from, range.to()).expect("it only grows");
 
-        let by_quarters = group.tariffs().any(|tariff| tariff.needs_quarters(range, home));
+        let by_quarters = group.tariffs().any(|tariff| {
+            tariff.needs_quarters(range, home) || (has_shares && tariff.has_tiers(range))
+        });
         let finest = if by_quarters { Level::QuarterHours } else { Level::Days };
         let level = Level::of(self.request.series.unit).min(finest);
         let (whose, max_days) = match level {
@@ -329,7 +332,7 @@ impl<'r, S: Store> Biller<'r, S> {
         };
         if range.length().num_days() > max_days {
             let detail = format!(
-                "{whose} are made for at most {max_days} days at once. Narrow from and to."
+                "{whose} are made for at most {max_days} days at once, in whole units of every. Narrow from and to."
             );
             return Err(Problem::new(ProblemKind::Unanswerable, detail));
         }
@@ -354,6 +357,7 @@ impl<'r, S: Store> Biller<'r, S> {
         let mut steps = self.metered(&[own], &reads.steps).await?;
         for (step, of_meters) in steps.iter_mut().zip(&reads.metered) {
             step.sold = None;
+            step.estimated.retain(|part| part.per == Per::Used);
             step.metered.clone_from(&of_meters.used);
         }
         Ok(Some(steps))
@@ -370,7 +374,7 @@ impl<'r, S: Store> Biller<'r, S> {
         Err(Problem::new(ProblemKind::Unanswerable, detail))
     }
 
-    /// Makes a bill, and with `lines=1` also that of each row.
+    /// Makes a bill, and with `lines=1` also the lines of each row.
     fn shown<'a>(
         &self,
         known: &'a KnownTariff,
@@ -385,7 +389,7 @@ impl<'r, S: Store> Biller<'r, S> {
             let first = steps.partition_point(|step| step.range.from() < month.from());
             let end = steps.partition_point(|step| step.range.from() < row.to());
             let rows = std::slice::from_ref(row);
-            Bill::of(BillInput { rows, steps: &steps[first..end], ..input })
+            BillLine::all(BillInput { rows, steps: &steps[first..end], ..input })
         };
         let rows = input.rows.iter().filter(|_| self.request.has_lines);
         let by_row = rows.map(of_row).collect();

@@ -20,7 +20,8 @@ pub(super) async fn of(
     tariff: &WrittenTariff,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<String>, Problem> {
-    let mut warnings: Vec<String> = cents(tariff).chain(shares(tariff)).collect();
+    let mut warnings: Vec<String> =
+        cents(tariff).chain(shares(tariff)).chain(ends(tariff)).collect();
     let series = || tariff.lines.iter().filter_map(|line| line.series.as_ref());
     let meters = tariff.meters.iter().map(|meter| &meter.device);
     let named: BTreeSet<&DeviceId> = meters.chain(series().map(|series| &series.device)).collect();
@@ -59,11 +60,23 @@ fn shares(tariff: &WrittenTariff) -> impl Iterator<Item = String> {
     })
 }
 
+/// Warnings of names that end with their newest line, though an older line has no end.
+fn ends(tariff: &WrittenTariff) -> impl Iterator<Item = String> {
+    tariff.lines.iter().filter_map(|line| {
+        let end = line.to?;
+        let of_name = || tariff.lines.iter().filter(|other| other.name == line.name);
+        let is_newest = of_name().all(|other| other.from <= line.from);
+        let has_open = of_name().any(|other| other.to.is_none());
+        let why = || format!("{} ends on {end}, and no line of its name follows", line.name);
+        (is_newest && has_open).then(why)
+    })
+}
+
 /// Warnings of prices that look like cents.
 fn cents(tariff: &WrittenTariff) -> impl Iterator<Item = String> {
     let limit = LIKE_CENTS.iter().find(|(currency, _)| *currency == tariff.currency);
     let limit = limit.map(|(_, price)| Exact::from(*price));
-    tariff.lines.iter().filter(|line| line.per == Per::Used).filter_map(move |line| {
+    tariff.lines.iter().filter(|line| line.per.is_of_energy()).filter_map(move |line| {
         let limit = limit.clone()?;
         let zones = line.zones.iter().map(|zone| &zone.price);
         let tiers = line.tiers.iter().map(|tier| &tier.price);

@@ -121,7 +121,7 @@ fn shown_rows(info: &MetricInfo, values: &[Sample], asked: &str) -> String {
     let rows = rows(info, values, &edges(at(from), at(to), every));
     let shown = rows.iter().zip(amounts(&rows)).map(|(row, amount)| {
         let flags = row.flags.iter().map(|flag| format!(" {}", flag.as_str()));
-        let estimated = if row.estimated { "~" } else { "" };
+        let estimated = if row.estimated.is_empty() { "" } else { "~" };
         format!("{amount}{estimated}{}", flags.collect::<String>())
     });
     shown.collect::<Vec<_>>().join(", ")

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use domain::{
     CounterRule, DEFAULT_HOLD, Exact, MetricInfo, MetricRule, Neighbours, RowArea, RowIncrease,
-    Sample, Timestamp, areas, increases,
+    Sample, TimeRange, Timestamp, areas, increases,
 };
 use proptest::prelude::*;
 
@@ -55,7 +55,7 @@ proptest! {
         let rows = ask(&edges);
         for (edge, row) in edges.windows(2).zip(&rows) {
             let mut expected: Option<i128> = None;
-            let (mut flags, mut estimated) = (vec![], false);
+            let (mut flags, mut estimated) = (vec![], vec![]);
             for (a, b) in pairs(&seen) {
                 let (start, end) = (edge[0].max(a.0), edge[1].min(b.0));
                 if start >= end {
@@ -64,14 +64,20 @@ proptest! {
                 let (step, flag) = meter.step(a, b);
                 let elapsed = |at: i64| step * 1_000_000 * i128::from(at - a.0);
                 let part = |at: i64| elapsed(at).div_euclid(i128::from(b.0 - a.0));
-                *expected.get_or_insert(0) += part(end) - part(start);
+                let share = part(end) - part(start);
+                *expected.get_or_insert(0) += share;
                 flags.extend(flag);
                 let is_inside = edge[0] <= a.0 && b.0 <= edge[1];
-                estimated |= !is_inside && b.0 - a.0 > HOUR / 4;
+                if !is_inside && b.0 - a.0 > HOUR / 4 {
+                    let step = TimeRange::new(at_millis(a.0), at_millis(b.0)).expect("some time");
+                    estimated.push((exact(share, -9), step));
+                }
             }
             prop_assert_eq!(&row.amount, &expected.map(|billionths| exact(billionths, -9)));
             prop_assert_eq!(row.flags, union(flags));
-            prop_assert_eq!(row.estimated, estimated);
+            let parts: Vec<(Exact, TimeRange)> =
+                row.estimated.iter().map(|part| (part.amount.clone(), part.step)).collect();
+            prop_assert_eq!(parts, estimated);
         }
         let whole = ask(&[from, to]);
         prop_assert_eq!(sum(&whole), sum(&rows));

@@ -79,7 +79,7 @@ impl Small<'_> {
                 sold: amount(1),
                 metered: amount(if self.is_share { 10 } else { 1 }),
                 is_unknown: false,
-                spread: None,
+                estimated: Vec::new(),
             });
             begin = end;
         }

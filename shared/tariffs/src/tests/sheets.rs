@@ -72,7 +72,7 @@ impl Sheet {
                 sold: None,
                 metered,
                 is_unknown: false,
-                spread: None,
+                estimated: Vec::new(),
             });
             quarter = quarter.next();
         }
@@ -210,11 +210,12 @@ fn any_partition_adds_up_to_the_last_digit() {
 }
 
 #[test]
-fn the_work_of_a_bill_counts_tiers_and_the_quarters_of_a_slot() {
+fn the_work_of_a_bill_counts_tiers_and_the_quarters_of_a_slot_and_no_zones() {
     let work = |title: &str| {
         let sheet = Sheet::all().into_iter().find(|sheet| sheet.title == title).expect(title);
         Tariff::of(&sheet.tariff, zone(&sheet.zone)).expect("a tariff").work(10)
     };
     assert_eq!(work("japan"), 60, "three lines and three tiers");
     assert_eq!(work("britain"), 40, "a series");
+    assert_eq!(work("spain"), 40, "four lines; zones are bits and take no time");
 }

@@ -53,9 +53,9 @@ pub(super) struct ShownBill<'a> {
     edited: Timestamp,
     #[serde(flatten)]
     bill: Bill,
-    /// With `lines=1`, the bill of each row.
+    /// With `lines=1`, the lines of each row.
     #[serde(skip)]
-    by_row: Vec<Bill>,
+    by_row: Vec<Vec<BillLine>>,
     /// Whether this is what a device's energy would have cost if all of it had been bought
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     as_if_bought: bool,
@@ -147,7 +147,7 @@ impl CostAnswer<'_> {
                     incomplete: sums.is_incomplete,
                 };
                 match by_row.get(place) {
-                    Some(Bill { lines, .. }) => {
+                    Some(lines) => {
                         let of_line = |line| CostRow { line: Some(line), ..row.clone() };
                         data.extend(lines.iter().map(of_line));
                     }
@@ -173,7 +173,7 @@ impl<'a> ShownBill<'a> {
         known: &'a KnownTariff,
         unit: &str,
         bill: Bill,
-        by_row: Vec<Bill>,
+        by_row: Vec<Vec<BillLine>>,
         as_if_bought: bool,
     ) -> Self {
         Self {

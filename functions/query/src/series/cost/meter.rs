@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Device, DeviceId, EnergyUnit, Exact, Meter, MetricName, MetricRule, Unit, watts};
+use domain::{
+    Amount, Device, DeviceId, EnergyUnit, Exact, Meter, MetricName, MetricRule, Unit, watts,
+};
 use tariffs::TariffMeter;
 
 /// The devices that a tariff names, as far as they are known.
@@ -70,6 +72,14 @@ impl<'a> BilledMeter<'a> {
         let meter = Meter::of(device.metrics()).filter(Meter::is_of_sums)?;
         let (names, used) = (meter.names().cloned().collect(), meter.used.len());
         Some(Self { device, names, used, factor: None })
+    }
+
+    /// An amount of the meter in the unit of the prices.
+    pub(super) fn billed(&self, amount: Amount) -> Amount {
+        match &self.factor {
+            Some(factor) => amount.times(factor),
+            None => amount,
+        }
     }
 
     /// The unit of what is billed: kWh of energy, and of what a factor makes kWh.

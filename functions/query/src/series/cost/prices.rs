@@ -29,8 +29,8 @@ impl<S: Store> Biller<'_, S> {
         for source in sources {
             let Some(device) = self.devices.get(&source.device) else { continue };
             let names = [source.metric.clone()];
-            let read = self.read_rows(&[(device, &names)], &quarters).await?;
-            let Some(metric) = read[0].metrics.get(&source.metric) else { continue };
+            let read = self.read_rows(device, &names, &quarters).await?;
+            let Some(metric) = read.metrics.get(&source.metric) else { continue };
 
             let of_quarters = quarters.grid.rows().iter().zip(&metric.rows);
             let of_quarters = of_quarters.filter_map(|(range, row)| {
