@@ -93,7 +93,7 @@ impl DataDirectory {
         }
     }
 
-    /// Closes the data if this process opened it, as soon as no other process uses it.
+    /// Closes data that this process opened, as soon as no other process uses them.
     pub async fn close(self) -> anyhow::Result<()> {
         match self {
             Self::Running(..) => Ok(()),

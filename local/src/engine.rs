@@ -67,7 +67,7 @@ const ADDRESS: &str = "engine-address";
 /// How often, and after which pause, a directory is looked at in which another process is just starting or ending.
 const LOOKS: u32 = 100;
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
-/// The number of looks after which a process says that it waits for others.
+/// After this number of looks, a process says what it waits for.
 const LOOKS_BEFORE_WARNING: u32 = 20;
 
 /// A running engine with its table.
@@ -289,8 +289,8 @@ impl RunningEngine {
     }
 }
 
-/// The engine that another process runs in this directory. Waits for one that is just starting, which has the lock and
-/// no address yet, and for the end of one that is just ending.
+/// The engine that another process runs in this directory. An engine that is just starting has the lock and no address
+/// yet, so it is waited for; and so is the end of an engine that is just ending.
 pub(crate) fn running(directory: &Path) -> Option<RunningEngine> {
     for _ in 0..LOOKS {
         if !directory_lock::is_taken(directory) {
@@ -306,8 +306,8 @@ pub(crate) fn running(directory: &Path) -> Option<RunningEngine> {
     None
 }
 
-/// Waits until no other process uses the engine that this process runs with a database file, and says so if that takes
-/// a while. None can begin to use it while the returned file is open. Blocks.
+/// Waits until no other process uses the engine with this database file. Warns if that takes a while. No process can
+/// begin to use the engine while the returned file is open. Blocks.
 pub(crate) fn wait_until_unused(database_file: &Path) -> anyhow::Result<File> {
     let address_file = File::open(database_file.with_file_name(ADDRESS))?;
     let mut looks = 0;
@@ -355,7 +355,7 @@ fn scratch() -> std::io::Result<TempDir> {
 
 /// Lets only the owner access the data, also if an earlier start or a wide umask let others read them.
 ///
-/// A directory that holds other files too keeps its mode: somebody may have shared it on purpose.
+/// A directory with other files keeps its mode, because somebody may share it on purpose.
 fn make_private(directory: &Path) -> anyhow::Result<()> {
     // SQLite gives the mode of the database file to the write-ahead log and its index.
     let file = database_file(directory);

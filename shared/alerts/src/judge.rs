@@ -188,8 +188,8 @@ impl Start {
         &readings[first..]
     }
 
-    /// The fold at the start. Where decisive readings show the phase, an episode of which the state knows goes on only if
-    /// the first of them is in breach.
+    /// The fold at the start. Where decisive readings show the phase, the episode of the state goes on only if the first
+    /// of these readings is in breach.
     fn fold(&self, rule: &Rule, readings: &[Observation]) -> Fold {
         let decisive = readings.first().filter(|first| first.at <= self.from);
         let is_in_breach =

@@ -97,7 +97,7 @@ impl Start {
     }
 
     /// A start before the anchor, within the episode that ran at `from` according to the state. If that episode has
-    /// ended since, or if there is none, the readings before show the phase: the touched reading may have ended it.
+    /// ended, or if there was no episode, the readings before show the phase: the touched reading may have ended it.
     fn within_history(state: &EpisodeState, from: Timestamp) -> Self {
         let mut start = Self::by_decisive_reading(from);
         if let Some(phase) = state.fold.phase.running_at(from) {
