@@ -64,6 +64,8 @@ fn what_draws_the_page_sends_no_request() {
         Vec::<String>::new()
     );
     assert_eq!(requests_of("import { Failure, get } from \"../data/api.js\";\n"), ["get"]);
+    assert_eq!(requests_of("import {\n  get,\n} from \"../data/api.js\";\n"), ["get"]);
+    assert_eq!(requests_of("import * as api from \"../data/api.js\";\n"), ["get"]);
     assert_eq!(requests_of("const { data } = await fetch(address);\n"), ["fetch"]);
 
     let drawing = project_files().filter(|path| {
@@ -81,8 +83,10 @@ fn what_draws_the_page_sends_no_request() {
 
 /// What a script of the page uses to send requests.
 fn requests_of(script: &str) -> Vec<String> {
-    let imported = script.lines().filter(|line| line.ends_with("data/api.js\";"));
-    let imported = imported.filter_map(|line| line.split(['{', '}']).nth(1));
+    let imports = script.split("import").skip(1).filter_map(|rest| rest.split_once(';'));
+    let imported = imports.map(|(head, _)| head).filter(|head| head.contains("data/api.js\""));
+    // Of an import that names nothing, any part may be used.
+    let imported = imported.map(|head| head.split(['{', '}']).nth(1).unwrap_or("get"));
     let names = imported.flat_map(|names| names.split(',')).map(str::trim);
     let is_request = |name: &&str| {
         ["get", "list", "patch", "send", "store", "saveCsv", "url", "path"].contains(name)

@@ -115,7 +115,7 @@ fn incomplete(missing: &Value) -> String {
         "price" => "no price",
         "tariff" => "no line has a price for what was used",
         "energy" => "it is unknown what was used",
-        "spread" => "measured over a longer time than prices hold, and spread evenly",
+        "spread" => "measured over a time in which its price changed, and spread evenly",
         "days" => "a list of days has no date in the year",
         "meter" => "a meter is deleted, has no such metric or another unit than the first",
         other => other,

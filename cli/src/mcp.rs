@@ -29,7 +29,7 @@ pub(crate) struct Args {
 }
 
 /// Passes messages to the system until standard input ends. A program may keep this command running for days, so each
-/// message opens the system anew: no server could use a data directory that stayed open.
+/// message opens the system anew. Otherwise no server could use the data directory meanwhile.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let open = || Ok(args.at.open(Unnamed::Server)?.that_asks_once(MAX_REQUEST));
     Ok(serve(open, io::stdin().lock(), io::stdout().lock())?)
@@ -46,23 +46,27 @@ fn serve(
         if line.is_empty() {
             continue;
         }
-        if let Some(answer) = answer(&open, &line) {
+        let client = open();
+        if let Some(answer) = answer(client.as_ref(), &line) {
             writeln!(output, "{answer}")?;
             output.flush()?;
+        }
+        // Closing waits for other commands that use the data through this one, and the answer does not.
+        if let Ok(client) = client
+            && let Err(error) = client.close()
+        {
+            print_error(format_args!("{error:#}"));
         }
     }
     Ok(())
 }
 
 /// The server's answer to a message, or an error with the reason why no answer came. A notification has no answer.
-fn answer(open: impl Fn() -> anyhow::Result<Client>, line: &str) -> Option<Value> {
+fn answer(client: Result<&Client, &anyhow::Error>, line: &str) -> Option<Value> {
     let message: Value = serde_json::from_str(line).unwrap_or_default();
-    let answered = open().and_then(|client| {
-        let answered = pass(&client, line, &message);
-        client.close().and(answered)
-    });
-    let failure = match answered {
-        Ok(answer) => return answer,
+    let failure = match client.map(|client| pass(client, line, &message)) {
+        Ok(Ok(answer)) => return answer,
+        Ok(Err(error)) => format!("{error:#}"),
         Err(error) => format!("{error:#}"),
     };
 

@@ -298,7 +298,9 @@ pub(crate) fn running(directory: &Path) -> Option<RunningEngine> {
         }
         let address_file = File::open(directory.join(ADDRESS)).ok();
         let in_use = address_file.filter(|file| file.try_lock_shared().is_ok());
-        if let (Some(in_use), [Some(endpoint), Some(key), _]) = (in_use, address(directory)) {
+        if let Some(in_use) = in_use
+            && let [Some(endpoint), Some(key), _] = address(&in_use)
+        {
             return Some(RunningEngine { store: store_config(endpoint, key), _in_use: in_use });
         }
         thread::sleep(LOOK_PAUSE);
@@ -309,7 +311,8 @@ pub(crate) fn running(directory: &Path) -> Option<RunningEngine> {
 /// Waits until no other process uses the engine with this database file. Warns if that takes a while. No process can
 /// begin to use the engine while the returned file is open. Blocks.
 pub(crate) fn wait_until_unused(database_file: &Path) -> anyhow::Result<File> {
-    let address_file = File::open(database_file.with_file_name(ADDRESS))?;
+    let address_file = File::open(database_file.with_file_name(ADDRESS))
+        .context("cannot see whether another process uses the data")?;
     let mut looks = 0;
     while let Err(error) = address_file.try_lock() {
         if let TryLockError::Error(error) = error {
@@ -325,9 +328,9 @@ pub(crate) fn wait_until_unused(database_file: &Path) -> anyhow::Result<File> {
     Ok(address_file)
 }
 
-/// The address of the engine in a directory, its access key, and the id of its process, as far as they are written.
-fn address(directory: &Path) -> [Option<String>; 3] {
-    let text = fs::read_to_string(directory.join(ADDRESS)).unwrap_or_default();
+/// The address of an engine, its access key, and the id of its process, as far as they are written in its file.
+fn address(file: &File) -> [Option<String>; 3] {
+    let text = std::io::read_to_string(file).unwrap_or_default();
     let mut lines = text.lines().map(str::to_owned);
     [lines.next(), lines.next(), lines.next()]
 }
@@ -448,7 +451,8 @@ fn lock(directory: &Path) -> anyhow::Result<DirectoryLock> {
         thread::sleep(LOOK_PAUSE);
     }
 
-    let [.., process] = address(directory);
+    let file = File::open(directory.join(ADDRESS)).ok();
+    let process = file.and_then(|file| address(&file)[2].take());
     let process = process.map_or(String::new(), |process| {
         format!(", process {process} (`ps -p {process} -o args` shows its command)")
     });

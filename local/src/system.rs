@@ -410,9 +410,10 @@ impl System {
     /// ends so: a person who starts two commands does not know which of them opened the data.
     pub async fn shutdown_when_unused(self) -> anyhow::Result<()> {
         let file = self.engine.file().to_owned();
-        let _closed_to_others =
-            tokio::task::spawn_blocking(move || wait_until_unused(&file)).await??;
-        self.shutdown().await
+        let waited = tokio::task::spawn_blocking(move || wait_until_unused(&file)).await;
+        let ended = self.shutdown().await;
+        let _closed_to_others = waited??;
+        ended
     }
 
     /// Stops after the requests under way are answered. Undelivered stream records and messages stay in the file.

@@ -570,7 +570,7 @@ export const words = {
   lacks_price: "{line} hat keinen Preis von {from} bis {to}: {energy} sind nicht in der Summe.",
   lacks_tariff: "Keine Zeile hat einen Preis von {from} bis {to}: {energy} sind nicht in der Summe.",
   lacks_energy: "Niemand weiß, was von {from} bis {to} verbraucht wurde.",
-  lacks_spread: "{energy} von {from} bis {to} wurden über längere Zeit gemessen. Sie sind gleichmäßig verteilt.",
+  lacks_spread: "{energy} von {from} bis {to} wurden über eine Zeit gemessen, in der sich der Preis änderte. Sie sind gleichmäßig verteilt.",
   lacks_days: "Die Liste {name} hat kein Datum in {year}.",
   lacks_meter: "Den Zähler {name} gibt es nicht, oder er hat eine andere Einheit als der erste.",
   meter: "Zähler",

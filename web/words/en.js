@@ -569,7 +569,7 @@ export const words = {
   lacks_price: "{line} has no price from {from} to {to}: {energy} are not in the sum.",
   lacks_tariff: "No line has a price from {from} to {to}: {energy} are not in the sum.",
   lacks_energy: "Nobody knows what was used from {from} to {to}.",
-  lacks_spread: "{energy} from {from} to {to} were measured over a longer time. They are spread evenly.",
+  lacks_spread: "{energy} from {from} to {to} were measured over a time in which the price changed. They are spread evenly.",
   lacks_days: "The list {name} has no date in {year}.",
   lacks_meter: "The meter {name} is not there, or has another unit than the first.",
   meter: "Meter",

@@ -571,7 +571,7 @@ export const words = {
   lacks_price: "{line} n’a pas de prix du {from} au {to} : {energy} manquent dans la somme.",
   lacks_tariff: "Aucune ligne n’a de prix du {from} au {to} : {energy} manquent dans la somme.",
   lacks_energy: "Personne ne sait ce qui a été consommé du {from} au {to}.",
-  lacks_spread: "{energy} du {from} au {to} ont été mesurés sur une durée plus longue. Ils sont répartis également.",
+  lacks_spread: "{energy} du {from} au {to} ont été mesurés sur une durée où le prix a changé. Ils sont répartis également.",
   lacks_days: "La liste {name} n’a aucune date en {year}.",
   lacks_meter: "Le compteur {name} n’existe pas, ou son unité n’est pas celle du premier.",
   meter: "Compteur",

@@ -570,7 +570,7 @@ export const words = {
   lacks_price: "{line} は {from} から {to} まで単価がありません。{energy} は合計に入っていません。",
   lacks_tariff: "{from} から {to} まで単価のある行がありません。{energy} は合計に入っていません。",
   lacks_energy: "{from} から {to} までの使用量は分かりません。",
-  lacks_spread: "{from} から {to} までの {energy} はより長い間隔で測られました。均等に割り振っています。",
+  lacks_spread: "{from} から {to} までの {energy} は料金が変わる時間にまたがって測られました。均等に割り振っています。",
   lacks_days: "リスト {name} に {year} 年の日付がありません。",
   lacks_meter: "メーター {name} がないか、単位が最初のメーターと違います。",
   meter: "メーター",

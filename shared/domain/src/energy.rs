@@ -39,7 +39,8 @@ pub struct RowIncrease {
     pub measured: TimeDelta,
 }
 
-/// A part of the step between two values that are more than 15 minutes apart. How much of the step it is, only time tells.
+/// A part of the step between two values that are more than 15 minutes apart. The part is estimated: it is
+/// the step's share by time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EstimatedPart {
     /// The part, in the metric's unit.

@@ -72,8 +72,9 @@ impl<S: Store> JudgingSession<'_, S> {
         Tasks::of(Trigger::Sealed, rules, tasks)
     }
 
-    /// The time since when past means of a room may have changed: a day, looked at once in each hour. A late reading or
-    /// a deletion changes them and stores no recheck, because the quarters are folded again later.
+    /// The time since when past means of a room may have changed: a day, looked at when the last quarter of an hour is
+    /// sealed. A late reading or a deletion changes them and stores no recheck, because the quarters are folded again
+    /// later.
     pub(crate) fn relook(&self, rule: &StoredRule, sealed_until: Timestamp) -> Option<Timestamp> {
         let is_mean = matches!(rule.definition.scope, Scope::RoomMean(_));
         let is_whole_hour = sealed_until.as_millis() % TimeDelta::hours(1).num_milliseconds() == 0;

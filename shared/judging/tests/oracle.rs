@@ -1194,7 +1194,7 @@ async fn a_room_whose_quarters_are_sealed_late_is_not_silent() {
     }
 }
 
-/// The last mean is of the end of the first quarter. Who seals the quarter an hour later tells the silence.
+/// The last mean is of the end of the first quarter. The quarter that is sealed three hours later tells the silence.
 #[tokio::test]
 async fn a_silent_room_is_told_with_the_first_quarter_that_is_sealed_three_hours_after_its_last_mean()
  {

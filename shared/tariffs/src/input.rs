@@ -50,8 +50,8 @@ pub struct BillInput<'a> {
     pub missing: &'a [Missing],
     /// The time up to which standing charges accrue: now, or later.
     pub until: Timestamp,
-    /// Whether the bill is that of a device's share: no standing charges, nothing sold, and each step at the price of
-    /// its tier.
+    /// Whether the bill is that of a device's share: no standing charges, nothing sold, and each quarter of an hour at
+    /// the price of the tier in which it begins.
     pub is_share: bool,
 }
 

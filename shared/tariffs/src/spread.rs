@@ -37,7 +37,7 @@ impl<'a> PriceChanges<'a> {
     }
 
     /// Whether the price changes in the time over which energy of a step was measured. Prices change at quarters of an
-    /// hour, and the nearest quarters decide: some minutes are not enough for energy of the one price to count for another.
+    /// hour, so both ends are rounded to the nearest quarter: some minutes beyond a change do not count.
     pub(crate) fn are_within(&self, part: &EstimatedEnergy, step: &EnergyStep) -> bool {
         let changes = if part.per == Per::Sold { &self.sold } else { &self.used };
         let [from, to] = [part.over.from(), part.over.to()].map(nearest_quarter);

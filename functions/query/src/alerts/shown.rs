@@ -56,7 +56,7 @@ fn state(stored: &StoredAlertState) -> Value {
 
 fn episodes(state: &EpisodeState) -> Value {
     let (phase, since, fired, clear) = match state.fold.phase {
-        // The fold's begin is no news to a person.
+        // A normal phase has no begin to show: its time is where the fold began.
         Phase::Normal { .. } => ("normal", None, None, None),
         Phase::Pending { since } => ("pending", Some(since), None, None),
         Phase::Firing { since, fired } => ("firing", Some(since), Some(fired), None),

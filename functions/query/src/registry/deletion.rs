@@ -65,6 +65,10 @@ pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, 
     }
 
     let removal = remove(&id, found, call).await?;
+    if removal.removed > CHUNK {
+        // The last ones were found just now.
+        call.session.note_found(&id, clock.now()).await?;
+    }
     Ok(answer(&deletion, &removal, quiet))
 }
 
@@ -164,7 +168,13 @@ async fn remove(
         if !removal.has_more || removal.removed >= MAX_REMOVED || !has_time {
             return Ok(removal);
         }
-        found = call.session.belongings(id, CHUNK).await?;
+        found = match call.session.belongings(id, CHUNK).await {
+            Ok(found) => found,
+            Err(cause) => {
+                call.log.warn("table.error", &cause);
+                return Ok(removal);
+            }
+        };
     }
 }
 

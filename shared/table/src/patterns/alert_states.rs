@@ -80,7 +80,7 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// Store a judgement.
+/// Stores a judgement.
 #[port(
     PutJudgements,
     PutItem(AlertStates, AlertTold, AlertWaiting),

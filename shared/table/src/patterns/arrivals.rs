@@ -8,7 +8,7 @@ use crate::db::{Db, put};
 use crate::item::{Arrival, from_arrival};
 use crate::{Added, InsertOutcome, Patterns, StoreResult};
 
-/// Store a reading that was sent without a timestamp.
+/// Stores a reading that was sent without a timestamp.
 #[port(AddArrival, PutItem(Readings))]
 impl<D: Db> Patterns<'_, D> {
     /// Stores a reading, unless its timestamp is taken. A repeat changes nothing: a stored reading with the same

@@ -11,7 +11,7 @@ use crate::item::DeviceItem;
 use crate::keys::Key;
 use crate::{ItemKey, Listing, Patterns, StoreResult};
 
-/// Look up one device or room.
+/// Looks up one device or room.
 #[port(LookUpRegistry, GetItem(Devices, Rooms), Query(Devices))]
 impl<D: Db> Patterns<'_, D> {
     /// One device, as it is this moment.
@@ -33,7 +33,7 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// Look up several devices and rooms, as they are this moment. No id may be given twice.
+/// Looks up several devices and rooms, as they are this moment. No id may be given twice.
 #[port(FindRegistry, BatchGetItem(Devices, Rooms), Query(Devices))]
 impl<D: Db> Patterns<'_, D> {
     /// The registered devices with these ids, in any order.

@@ -40,7 +40,7 @@ impl Items for ReadingItems<'_> {
     }
 }
 
-/// Store readings.
+/// Stores readings.
 ///
 /// A repeat changes nothing: each reading is put as a whole, and its key is made of its device and timestamp.
 #[port(PutReadings, BatchWriteItem(Readings))]
@@ -56,7 +56,7 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// Add metrics to readings that may be stored already.
+/// Adds metrics to readings that may be stored already.
 ///
 /// A repeat changes nothing, because the update only sets attributes.
 #[port(MergeReadings, PartiQLInsert(Readings), UpdateItem(Readings))]

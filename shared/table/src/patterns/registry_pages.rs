@@ -33,7 +33,7 @@ impl PartitionCursor {
     }
 }
 
-/// List devices and rooms.
+/// Lists devices and rooms.
 #[port(ReadRegistry, Query(Devices, Rooms))]
 impl<D: Db> Patterns<'_, D> {
     /// All devices, sorted by id. If there are too many, returns `MAX_CACHED_ENTRIES + 1` of them, so that the caller

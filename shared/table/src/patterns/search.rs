@@ -24,7 +24,7 @@ const MAX_ENTRIES: usize = 90;
 /// The number of attempts to index a device that others keep changing.
 const MAX_ATTEMPTS: usize = 5;
 
-/// Find devices by the values in the attribute index.
+/// Finds devices by the values in the attribute index.
 #[port(SearchDevices, Query(AttributeIndex), GetItem(Attributes))]
 impl<D: Db> Patterns<'_, D> {
     /// Whether the index has every device, except for writes of the last moment.

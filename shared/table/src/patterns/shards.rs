@@ -10,7 +10,7 @@ use crate::keys::{DEVICES, Key};
 use crate::shards::Shards;
 use crate::{InsertOutcome, ItemKey, Patterns, StoreError, StoreResult};
 
-/// Read how many partitions the registry's devices are in. Done once in a process.
+/// Reads how many partitions the registry's devices are in. Done once in a process.
 #[port(ReadShards, Query(Devices))]
 impl<D: Db> Patterns<'_, D> {
     /// The number of partitions; `None` if the table has no devices.
