@@ -93,7 +93,7 @@ impl DataDirectory {
         }
     }
 
-    /// Closes data that this process opened, as soon as no other process uses them.
+    /// Closes data that this process opened, when no other process uses them.
     pub async fn close(self) -> anyhow::Result<()> {
         match self {
             Self::Running(..) => Ok(()),

@@ -328,7 +328,7 @@ pub(crate) fn wait_until_unused(database_file: &Path) -> anyhow::Result<File> {
     Ok(address_file)
 }
 
-/// The address of an engine, its access key, and the id of its process, as far as they are written in its file.
+/// The address, access key and process of an engine, as far as the file has them.
 fn address(file: &File) -> [Option<String>; 3] {
     let text = std::io::read_to_string(file).unwrap_or_default();
     let mut lines = text.lines().map(str::to_owned);

@@ -15,7 +15,7 @@ const OTHER_NAMES: [(&str, &str); 9] = [
 /// The most letters that a mistyped name differs by.
 const MAX_MISTYPED: usize = 2;
 
-/// The known name that differs in the fewest letters from an unknown one; `None` if it differs in too many.
+/// The known name with the fewest letters unlike those of an unknown name; `None` if too many letters differ.
 pub(crate) fn nearest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
     if let Some((_, member)) = OTHER_NAMES.iter().find(|(name, _)| *name == unknown) {
         return Some(member);

@@ -39,8 +39,8 @@ pub struct RowIncrease {
     pub measured: TimeDelta,
 }
 
-/// A part of the step between two values that are more than 15 minutes apart. The part is estimated: it is
-/// the step's share by time.
+/// A part of the step between two values that are more than 15 minutes apart. The part is estimated: the step's share by
+/// time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EstimatedPart {
     /// The part, in the metric's unit.
