@@ -45,7 +45,18 @@ async fn items(system: &System, before: &str) -> BTreeMap<(String, String), Valu
         if is_recent || ["STATE#", "LATE#", "CONDITIONS#"].contains(&pk.as_str()) {
             continue;
         }
+        // So does a month that has begun since: in which months a device was in a room is noted by the fold.
+        let month = &before[..7];
+        let [first, last] = ["first", "last"].map(|name| text(&item, name));
+        let is_of_months = first.len() == month.len() && last.len() == month.len();
+        let has_month_begun = SystemClock.now().to_string()[..7] != *month;
+        if is_of_months && has_month_begun && first.as_str() > month {
+            continue;
+        }
         let attributes = item.as_object_mut().expect("an item");
+        if is_of_months && has_month_begun && last.as_str() >= month {
+            attributes.remove("last");
+        }
         // What readings say of their device a loader tells the registry before it stores them.
         for of_the_way in ["ver", "_version", "_about"] {
             attributes.remove(of_the_way);
