@@ -21,25 +21,9 @@ pub(crate) fn nearest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
         return Some(member);
     }
 
-    let distances = known.iter().map(|name| (distance(unknown, name), *name));
+    let distances = known.iter().map(|name| (strsim::levenshtein(unknown, name), *name));
     let (letters, name) = distances.min_by_key(|(letters, _)| *letters)?;
     (letters <= MAX_MISTYPED && letters * 2 <= name.len()).then_some(name)
-}
-
-/// The letters to insert, remove or replace that make `to` of `from`, by Levenshtein's algorithm.
-fn distance(from: &str, to: &str) -> usize {
-    let mut row: Vec<usize> = (0..=to.chars().count()).collect();
-
-    for (line, letter) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = line + 1;
-        for (column, other) in to.chars().enumerate() {
-            let replaced = diagonal + usize::from(letter != other);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[row.len() - 1]
 }
 
 #[cfg(test)]
