@@ -39,17 +39,17 @@ pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, 
     let id = lookup::path_id(call)?;
     let snapshot = registry.snapshot(call.session, call.log).await?;
     let quiet = registry.deletion_quiet(&snapshot);
-    let deletion = match begun(call)? {
-        None => {
-            let deletion = begin(&id, call).await?;
-            // Otherwise a judgement would take its alerts back, as its readings go.
-            judging::end_device(call.session, &id).await?;
-            deletion
-        }
+    let continued = begun(call)?;
+    let deletion = match continued {
+        None => begin(&id, call).await?,
         Some(begun) => begun_at(&id, begun, call).await?,
     };
     if deletion.ended.is_some() {
         return Ok(over());
+    }
+    if continued.is_none() {
+        // Otherwise a judgement would take its alerts back, as its readings go.
+        judging::end_device(call.session, &id).await?;
     }
 
     let found = call.session.belongings(&id, CHUNK).await?;

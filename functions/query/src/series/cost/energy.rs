@@ -94,7 +94,7 @@ fn add_estimated(
 
     let hourly = meter.device.metrics().get(name).and_then(|info| info.hourly_until);
     let is_hourly = row.area.is_some() && hourly.is_some_and(|until| step.range.to() <= until);
-    if let Some(amount) = counted(meter.device, name, row).filter(|_| is_hourly) {
+    if is_hourly && let Some(amount) = counted(meter.device, name, row) {
         step.estimated.push(energy(amount, hours_of(step.range)));
     }
 }
