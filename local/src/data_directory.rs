@@ -1,5 +1,6 @@
 //! The data in a directory, whether or not a server has it open. Listens on no port for HTTP requests.
 
+use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,8 +15,8 @@ use crate::{Bulk, Data, Options, System, TableApi};
 ///
 /// The user who can open the directory owns the data, so no request needs an access token.
 pub enum DataDirectory {
-    /// Another process of this user runs the engine; requests go to its table.
-    Running(Box<TableApi>, RunningEngine),
+    /// Another process of this user runs the engine; requests go to its table. The file says that it is in use.
+    Running(Box<TableApi>, File),
     /// No other process uses the directory, so this process runs the engine.
     Opened(Box<System>),
 }
@@ -52,8 +53,9 @@ impl DataDirectory {
     }
 
     async fn of_running(engine: RunningEngine) -> anyhow::Result<Self> {
-        let api = Box::pin(TableApi::connect(engine.store_config().clone())).await?;
-        Ok(Self::Running(Box::new(api), engine))
+        let RunningEngine { store, in_use } = engine;
+        let api = Box::pin(TableApi::connect(store)).await?;
+        Ok(Self::Running(Box::new(api), in_use))
     }
 
     /// Whether a path is a file of existing data, which must not be overwritten by another file.
@@ -64,7 +66,7 @@ impl DataDirectory {
     /// The settings with which a store reaches the table.
     pub const fn store_config(&self) -> &StoreConfig {
         match self {
-            Self::Running(_, engine) => engine.store_config(),
+            Self::Running(api, _) => api.store_config(),
             Self::Opened(system) => system.store_config(),
         }
     }

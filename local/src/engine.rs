@@ -275,18 +275,12 @@ fn store_config(endpoint: String, key: String) -> StoreConfig {
     }
 }
 
-/// An engine that another process runs. While this value exists, a command that runs the engine does not end.
-#[derive(Debug)]
-pub struct RunningEngine {
-    store: StoreConfig,
-    _in_use: File,
-}
-
-impl RunningEngine {
+/// An engine that another process runs.
+pub(crate) struct RunningEngine {
     /// The settings with which a store reaches its table.
-    pub(crate) const fn store_config(&self) -> &StoreConfig {
-        &self.store
-    }
+    pub(crate) store: StoreConfig,
+    /// Locked: while the file is open, a command that runs the engine does not end.
+    pub(crate) in_use: File,
 }
 
 /// The engine that another process runs in this directory. An engine that is just starting has the lock and no address
@@ -301,7 +295,7 @@ pub(crate) fn running(directory: &Path) -> Option<RunningEngine> {
         if let Some(in_use) = in_use
             && let [Some(endpoint), Some(key), _] = address(&in_use)
         {
-            return Some(RunningEngine { store: store_config(endpoint, key), _in_use: in_use });
+            return Some(RunningEngine { store: store_config(endpoint, key), in_use });
         }
         thread::sleep(LOOK_PAUSE);
     }
