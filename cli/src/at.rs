@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use aws::{ServiceConfig, StoreConfig};
 use dynamodb::DynamoStore;
+use history::address::is_http;
 use local::{Bulk, DataDirectory};
 use table::layout::Layout;
 use table::shards::Shards;
@@ -249,7 +250,7 @@ pub(crate) fn aws_service(
     let endpoint = runtime::config::endpoint(endpoint);
     if let Some(endpoint) = &endpoint {
         ensure!(
-            endpoint.starts_with("http://") || endpoint.starts_with("https://"),
+            is_http(endpoint),
             "the address of a service of AWS in the environment, {endpoint}, does not begin with http:// or https://"
         );
     }

@@ -18,7 +18,9 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 
 pub(crate) use history::address::READY;
-use history::address::{ensure_no_query, proxy_to, redirection, says_roomtide, split_login};
+use history::address::{
+    ensure_no_query, is_http, proxy_to, redirection, says_roomtide, split_login,
+};
 
 pub(crate) use crate::ask::{Answer, Ask, FieldError, Problem};
 use crate::defaults::{DATA_DIR, SERVER};
@@ -95,7 +97,7 @@ enum RequestAttempt {
 impl Client {
     /// Makes a client of the server at `url`.
     pub(crate) fn new(url: &str, token: Option<&str>) -> anyhow::Result<Self> {
-        if !(url.starts_with("http://") || url.starts_with("https://")) {
+        if !is_http(url) {
             // Without a scheme, a user name and password are not told from the rest.
             bail!("--url: expected an address that begins with http:// or https://");
         }

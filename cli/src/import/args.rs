@@ -9,6 +9,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use domain::{DeviceId, Timestamp};
 use history::LineRules;
+use history::address::is_http;
 
 use super::upload::UploadOptions;
 use crate::at::SystemAt;
@@ -160,7 +161,7 @@ impl ImportArgs {
     /// Returns the address of the source, if the source is a running server.
     pub(super) fn address(&self) -> Option<&str> {
         let text = self.file.to_str()?;
-        (text.starts_with("http://") || text.starts_with("https://")).then_some(text)
+        is_http(text).then_some(text)
     }
 
     /// The client of the target; a dry run has none.

@@ -125,19 +125,21 @@ fn sort(
     let (items, total, disk) = match items {
         SourceItems::Points(points) => {
             let (map, selection) = (wanted.map().clone(), wanted.selection.clone());
-            let (device_tags, room_tag) = tags_of(&reader.rules);
+            let LineRules { device_tags, room_tag, .. } = &reader.rules;
+            let tags = [
+                ("--device-tags", Patterns::of(device_tags)),
+                ("--room-tag", Patterns::of(room_tag.as_slice())),
+            ];
             let points = points.inspect(|point| {
                 if let Ok(point) = point {
-                    meet_tags(&device_tags, point);
-                    meet_tags(&room_tag, point);
+                    tags.iter().for_each(|(_, names)| meet_tags(names, point));
                 }
             });
             let points = wanted.of_points(points, notes.clone(), units.clone(), reader.clone());
             let sorted = sort::sorted(points, sort::RUN, bar)?;
             map.not_met().into_iter().for_each(print);
             selection.unmatched().for_each(print);
-            device_tags.unmatched("--device-tags").into_iter().for_each(print);
-            room_tag.unmatched("--room-tag").into_iter().for_each(print);
+            tags.iter().filter_map(|(option, names)| names.unmatched(option)).for_each(print);
             let (total, disk) = (sorted.total(), sorted.disk());
             (SortedItems::Points(United::new(sorted, notes.clone())), total, disk)
         }
@@ -155,11 +157,6 @@ fn sort(
     bar.set_length(total);
     let refusals = notes.take_refusals();
     Ok(Sorted { items, total, disk, registry, refusals, notes, units, reader, thin_before, except })
-}
-
-/// The tags that identify a device, and the tag that names a room, to see whether any point has them.
-fn tags_of(rules: &LineRules) -> (Patterns, Patterns) {
-    (Patterns::of(&rules.device_tags), Patterns::of(rules.room_tag.as_slice()))
 }
 
 /// Returns the readings and rows of lines. Keeps what they say of the registry apart, and notes refusals.

@@ -40,12 +40,18 @@ impl Patterns {
     /// Whether a pattern matches this text.
     pub(super) fn name(&self, text: &str) -> bool {
         let mut unmatched = self.unmatched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut matching = self.patterns.iter().filter(|pattern| is_match(pattern, text));
         // All patterns are tried only while one of them has matched nothing.
-        if !unmatched.is_empty() {
-            unmatched.retain(|pattern| !is_match(pattern, text));
+        if unmatched.is_empty() {
+            return matching.next().is_some();
         }
-        drop(unmatched);
-        self.patterns.iter().any(|pattern| is_match(pattern, text))
+
+        let mut is_named = false;
+        for pattern in matching {
+            unmatched.remove(pattern);
+            is_named = true;
+        }
+        is_named
     }
 
     /// Returns a reading without the metrics that match, which are counted; `None` if the device or all metrics match.

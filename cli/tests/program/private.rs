@@ -92,6 +92,18 @@ fn a_server_on_this_machine_is_asked_without_a_proxy() {
     assert_eq!(code, Some(0), "{said}");
 }
 
+#[test]
+fn an_address_of_aws_that_is_none_is_named() {
+    let mut status = Command::new(PROGRAM);
+    status.args(["status", "--table", "t"]);
+    for name in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL"] {
+        status.env(name, "garbage");
+    }
+    let (code, said) = server::run_process(&mut status);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("garbage, does not begin with http:// or https://"), "{said}");
+}
+
 /// Ends a process without a chance to tidy up.
 fn kill(id: u32) {
     let killed = Command::new("kill").args(["-9", &id.to_string()]).status().unwrap();

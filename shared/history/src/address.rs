@@ -24,6 +24,11 @@ pub fn redirection<B>(response: &http::Response<B>) -> Option<String> {
     ))
 }
 
+/// Whether a text begins as the address of an HTTP server does.
+pub fn is_http(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
 /// Fails if an address has a query or a fragment, without a word of them: no path can follow, and they may be a secret.
 pub fn ensure_no_query(url: &str) -> anyhow::Result<()> {
     ensure!(

@@ -96,7 +96,7 @@ fn names(patterns: &Patterns, point: &Point) -> bool {
     names.iter().any(|name| patterns.name(name) || patterns.name(&unescaped(name)))
 }
 
-/// Whether the names of the point's tags match a pattern that has matched nothing so far.
+/// Notes which names the tags of a point have, while one of the wanted names was in no point.
 pub(in crate::import) fn meet_tags(tags: &Patterns, point: &Point) {
     if tags.has_unmatched() {
         for tag in split(&point.tags, ',') {
