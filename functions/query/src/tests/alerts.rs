@@ -293,6 +293,19 @@ async fn told_episode(bench: &Bench) -> Vec<LinkKey> {
     judgement.waiting().iter().filter_map(|message| message.key.clone()).collect()
 }
 
+/// Later requests remove the readings. A judgement meanwhile would say that the alert was wrong.
+#[tokio::test]
+async fn the_alerts_of_a_device_end_with_the_begin_of_its_deletion() {
+    let bench = Bench::new().await.with_house("of three devices").await;
+    bench.put_state(&firing("r", "a")).await;
+    bench.put_state(&firing("r", "b")).await;
+    assert_eq!(bench.remove("/devices/a").await.status, 202);
+
+    let states = bench.store.all_alert_states();
+    let left: Vec<String> = states.iter().map(|stored| stored.key.subject.to_string()).collect();
+    assert_eq!(left, ["device:b"]);
+}
+
 #[tokio::test]
 async fn a_link_acknowledges_its_episode_without_a_token_and_does_nothing_else() {
     let bench = Bench::with(true).with_house("of three devices").await;
