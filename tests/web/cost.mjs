@@ -1,5 +1,7 @@
 // A home of three months with a price for each hour, and what a person enters of four contracts. Opens no browser.
 
+import { sentence } from "./words.mjs";
+
 const HOUR = 3_600_000;
 const ZONE = "Europe/Brussels";
 /** The hour of the tenth of last month that has no price. */
@@ -60,9 +62,9 @@ export const INCOMPLETE = {
     lines: [{ name: "Energy", price: 0.3, zones: [{ name: "night", hours: "22:30-06:15", price: 0.2 }, { name: "holiday", days: "holiday", price: 0.1 }] }],
   },
   sentences: [
-    /• Nobody knows what was used from .* to .*\./,
-    /• [\d.]+ kWh from .* to .* were measured over a longer time\. They are spread evenly\./,
-    /• The list holiday has no date in \d{4}\./,
-    /• The meter gone is not there, or has another unit than the first\./,
+    sentence("lacks_energy"),
+    sentence("lacks_spread", { energy: String.raw`[\d.]+ kWh` }),
+    sentence("lacks_days", { name: "holiday", year: String.raw`\d{4}` }),
+    sentence("lacks_meter", { name: "gone" }),
   ],
 };

@@ -4,9 +4,16 @@
 import assert from "node:assert/strict";
 
 import { CHANNELS } from "../../web/data/channels.js";
+import { words } from "../../web/words/en.js";
 
 /** What is no word of the page, beside the makers of channels: names of products and files, units, commands. */
 const OTHERS = /Roomtide|curl|ESPHome|Home Assistant|Telegraf|Tasmota|Shelly|CSV|kWh|ppm|°C|cargo run[^⟦]*|[\w.]*(token create|roomtide)[\w -]*/g;
+
+/** Matches an English text of the page. `values` gives patterns for names in braces; any text matches the others. */
+export function sentence(key, values = {}) {
+  const pattern = words[key].replace(/[.?+*()[\]|]/g, String.raw`\$&`).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? ".*");
+  return new RegExp(pattern);
+}
 
 /** Puts every text of the catalogue in brackets. */
 export async function bracketed(page) {
