@@ -94,6 +94,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let Waiting { free, count, .. } = waiting;
         let (mut chosen, storms) = self.choose_for_channel(free, on_channel).await;
         self.drop_messages(&mut chosen, on_channel).await;
+        // The next round takes what was dropped as sent. Noted as begun, a storm does not hold back its other messages.
+        storms.note_begun(&self.begun_storms, &channel.id, &chosen.drop, self.clock.now());
 
         if chosen.send.is_empty() {
             // If every waiting message was dropped, nothing can fail or succeed any more.
@@ -123,13 +125,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         match self.deliver(session, secret, &leased, &storms, round).await {
             Ok(()) => {
                 on_channel.result.messages = leased.messages.len();
-                // A repeat has only the messages of an earlier attempt, so it does not show whether a part of a storm
-                // is left.
-                if leased.repeated.is_empty() {
-                    let done = chosen.drop.iter().chain(&leased.messages).chain(&leased.of_others);
-                    let done: Vec<_> = done.collect();
-                    storms.note_begun(&self.begun_storms, &channel.id, &done, self.clock.now());
-                }
+                let done = [&chosen.drop[..], &leased.messages, &leased.of_others].concat();
+                storms.note_begun(&self.begun_storms, &channel.id, &done, self.clock.now());
                 self.note_delivered(&leased.messages, on_channel).await?;
             }
             Err(failure) => {
@@ -219,7 +216,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         waiting::without_overtaken(repeated.to_vec(), later, &states.found)
     }
 
-    /// Deletes obsolete messages. If one cannot be deleted, later messages of its state are left to the next round.
+    /// Deletes obsolete messages. If one cannot be deleted, all messages of its state are left to the next round.
     /// Otherwise the receiver could get the obsolete message last.
     async fn drop_messages(&self, chosen: &mut Chosen, on_channel: &mut ChannelRound<'_, S>) {
         // Half of the time is for deleting, the other half for sending.
@@ -234,15 +231,17 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         for (message, is_finished) in chosen.drop.iter().zip(results) {
             match is_finished {
                 Ok(true) => on_channel.result.dropped += 1,
-                Ok(false) => drop(staying.insert(&message.logged.alert)),
+                Ok(false) => drop(staying.insert(message.logged.alert.clone())),
                 Err(error) => {
-                    staying.insert(&message.logged.alert);
+                    staying.insert(message.logged.alert.clone());
                     on_channel.result.error = Some(error);
                 }
             }
         }
 
-        chosen.send.retain(|message| !staying.contains(&message.logged.alert));
+        for messages in [&mut chosen.drop, &mut chosen.send] {
+            messages.retain(|message| !staying.contains(&message.logged.alert));
+        }
     }
 
     /// Leases messages, those of one state in order. Fails only if no message is leased. Leased messages are sent even

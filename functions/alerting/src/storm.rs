@@ -34,7 +34,7 @@ pub(crate) struct Storms {
     pub(crate) device_counts: BTreeMap<RuleId, usize>,
     /// The rules whose device count was sent in the last ten minutes. Their further messages wait.
     pub(crate) held: BTreeSet<RuleId>,
-    /// For each rule, the number of due messages.
+    /// For each rule, the number of due messages; empty if messages are sent again.
     due: BTreeMap<RuleId, usize>,
 }
 
@@ -58,18 +58,19 @@ pub(crate) fn none_begun() -> BegunStorms {
 }
 
 impl Storms {
-    /// Notes the storms that were sent to a channel, and whether a part of each is left. `done` are the messages that
-    /// this process or others sent or dropped.
+    /// Notes the storms of a channel, and whether a part of each is left. `done` are the messages that this process or
+    /// others sent or dropped. Messages that are sent again do not show whether a part is left, so they note nothing.
     pub(crate) fn note_begun(
         &self,
         begun: &BegunStorms,
         channel: &ChannelId,
-        done: &[&WaitingMessage],
+        done: &[WaitingMessage],
         now: Timestamp,
     ) {
+        let done = count_by_rule(done);
         for (rule, devices) in &self.device_counts {
-            let count = done.iter().filter(|message| message.logged.alert.rule == *rule).count();
-            let is_part = self.due.get(rule).is_some_and(|due| count < *due);
+            let Some(due) = self.due.get(rule) else { continue };
+            let is_part = done.get(rule).is_none_or(|done| done < due);
             begun.keep((channel.clone(), rule.clone()), is_part.then_some(*devices), now);
         }
     }
@@ -116,11 +117,7 @@ impl Storms {
             let rule = message.logged.alert.rule.clone();
             Some((rule, message.storm?))
         });
-        Self {
-            device_counts: device_counts.collect(),
-            due: count_by_rule(repeated),
-            ..Self::default()
-        }
+        Self { device_counts: device_counts.collect(), ..Self::default() }
     }
 
     /// The device count of a storm's message; `None` for other messages.

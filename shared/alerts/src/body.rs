@@ -37,7 +37,7 @@ pub struct Post<'a> {
     /// The messages, at least one.
     pub notices: &'a [Notice<'a>],
     /// Rules for which many devices fire at once, so that messages are counted and not listed. Each has its number of
-    /// devices in the last ten minutes.
+    /// devices: those with messages of the last ten minutes and those with messages that waited.
     pub storms: &'a BTreeMap<RuleId, usize>,
     /// The address of the page that shows more, and on which an alert is acknowledged.
     pub link: &'a str,
@@ -154,7 +154,7 @@ impl Post<'_> {
         let subjects: Vec<&str> = once.map(|notice| notice.names.subject).collect();
         let line = first.names.counted(first.rule, first.message.news, &subjects);
         let all = if subjects.len() < number {
-            format!("; {} in the last ten minutes", devices(number))
+            format!("; {} in all", devices(number))
         } else {
             String::new()
         };

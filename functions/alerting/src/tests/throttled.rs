@@ -245,8 +245,30 @@ async fn what_is_left_of_a_storm_is_told_by_its_count() {
     for body in [first, second] {
         let text = body["text"].as_str().expect("a text");
         assert_eq!((&body["title"], text.lines().count()), (&"Warm: 35 devices".into(), 1));
-        assert!(text.ends_with("35 devices in the last ten minutes"), "{text}");
+        assert!(text.ends_with("35 devices in all"), "{text}");
     }
+    assert_eq!(world.store.all_waiting(), []);
+}
+
+/// Each device has fired and recovered, so the older message is dropped, and then nothing can be sent.
+#[tokio::test]
+async fn what_is_dropped_of_a_storm_does_not_hold_the_rest_back() {
+    let (world, rule) = World::with_rule_on_each().await;
+    world.storm(&rule, 0..30, NOW).await;
+    world.pass(TimeDelta::seconds(1));
+    for device in 0..30 {
+        world.tell(&rule, &format!("d{device:03}"), News::Recovered, &[("a", NOW)]).await;
+    }
+
+    throttle(&world, GetItem, AlertSecrets, 0);
+    world.minute().await.expect_err("nothing is sent");
+    assert_eq!(world.line()["alerting.dropped"], 30);
+    assert_eq!(world.receiver.bodies().len(), 0);
+
+    world.minutes(1).await;
+    let [body] = &world.receiver.bodies()[..] else { panic!("the count") };
+    assert_eq!(body["title"], "Warm: 30 devices");
+    assert_eq!(heard(std::slice::from_ref(body), "id").len(), 30);
     assert_eq!(world.store.all_waiting(), []);
 }
 
@@ -272,7 +294,7 @@ async fn a_count_of_a_part_of_what_was_told_is_not_said() {
     let [body] = &world.receiver.bodies()[..] else { panic!("the count") };
     let text = body["text"].as_str().expect("a text");
     assert!(text.starts_with("Warm: 21 devices: "), "{text}");
-    assert!(!text.contains("in the last ten minutes"), "{text}");
+    assert!(!text.contains(" in all"), "{text}");
 }
 
 /// What was told before and what fires meanwhile is no part of it.

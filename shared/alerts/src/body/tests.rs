@@ -297,13 +297,13 @@ fn a_storm_is_told_by_its_count() {
         assert_eq!(line, format!("Warm: 3 devices: {expected}: a, bc, d"));
         let (title, line) = text(&told[..1], 21);
         assert_eq!(title, "Warm: 21 devices");
-        let expected = format!("Warm: 1 device: {expected}: a; 21 devices in the last ten minutes");
+        let expected = format!("Warm: 1 device: {expected}: a; 21 devices in all");
         assert_eq!(line, expected);
     }
     let many: Vec<_> = ["a", "b", "c", "d", "e", "f"].map(|it| (it, News::Fired)).to_vec();
     let (_, line) = text(&[&many[..], &[("g", News::Recovered)]].concat(), 7);
     let lines: Vec<&str> = line.lines().collect();
-    let all = "7 devices in the last ten minutes";
+    let all = "7 devices in all";
     assert_eq!(
         lines,
         [
