@@ -113,7 +113,7 @@ enum Action {
     /// Make a channel, or change members of one
     ///
     /// A member is NAME=VALUE, as docs/guide/channels.md names them; NAME=@FILE reads a secret from a file, and NAME=
-    /// removes a member. A secret that is not given stays as it is.
+    /// removes a member. The secret stays as it is if no member of it is given; else all that it needs are given.
     SetChannel {
         /// The channel
         channel: String,

@@ -15,11 +15,11 @@ const LIST: &str = "counter";
 const LIMITS: [(&str, &str); 2] = [("above", "clear_above"), ("below", "clear_below")];
 
 /// Applies the typed members to the object that the server has. For a channel, `NAME=@FILE` reads the value from a
-/// file.
+/// file, and a member that no answer shows may be a secret, so it is removed by `null`.
 pub(super) fn over(
     mut known: Map<String, Value>,
     typed: &[String],
-    has_files: bool,
+    is_channel: bool,
 ) -> anyhow::Result<Value> {
     for TypedMember { name, value } in typed_members::read(typed)? {
         for (limit, clear) in LIMITS {
@@ -29,11 +29,13 @@ pub(super) fn over(
             }
         }
         let value = match value.strip_prefix('@') {
-            Some(file) if has_files && name != "chat" => typed_members::secret(name, file)?,
+            Some(file) if is_channel && name != "chat" => typed_members::secret(name, file)?,
             _ => value.to_owned(),
         };
         if value.is_empty() {
-            known.remove(name);
+            if known.remove(name).is_none() && is_channel {
+                known.insert(name.to_owned(), Value::Null);
+            }
         } else {
             known.insert(name.to_owned(), typed_value(name, value)?);
         }
@@ -111,6 +113,13 @@ mod tests {
         std::fs::write(file.path(), "tk_1\n").unwrap();
         let member = format!("token=@{}", file.path().display());
         assert_eq!(read(json!({}), &[&member]), Ok(json!({"token": "tk_1"})));
+    }
+
+    #[test]
+    fn a_member_of_a_channel_that_no_answer_shows_is_removed_by_null() {
+        let channel = json!({"kind": "ntfy", "quiet_hours": "22:00-07:00"});
+        let changed = read(channel, &["quiet_hours=", "topic=t", "token="]);
+        assert_eq!(changed, Ok(json!({"kind": "ntfy", "topic": "t", "token": null})));
     }
 
     #[test]
