@@ -113,7 +113,7 @@ enum Action {
     /// Make a channel, or change members of one
     ///
     /// A member is NAME=VALUE, as docs/guide/channels.md names them; NAME=@FILE reads a secret from a file, and NAME=
-    /// removes a member. The secret stays as it is if no member of it is given; else all that it needs are given.
+    /// removes a member. Without a secret member the secret stays as it is; with one, give all that the kind needs.
     SetChannel {
         /// The channel
         channel: String,
