@@ -395,7 +395,7 @@ async fn each_port_of_alerts_asks_what_it_declares() {
     check!(SendWaitingMessages:
         store.lease_waiting(waiting, at(1), invocation),
         store.postpone_waiting(waiting, at(2), false, invocation),
-        store.finish_waiting(waiting, invocation));
+        store.delete_waiting(waiting, invocation));
     check!(DeleteAlertStates:
         store.delete_alert_states(&rule.id, invocation),
         store.delete_alert_state(&state.key, 1, invocation));

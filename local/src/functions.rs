@@ -45,6 +45,11 @@ pub(crate) fn retention(options: &Options) -> Retention {
     }
 }
 
+/// The units per second of a table that is played as provisioned: those of its smallest index.
+fn played_units(options: &Options) -> Option<MaxUnits> {
+    options.provisioned.map(|_| ROOM_INDEX_UNITS)
+}
+
 /// The settings of the ingest function.
 pub(crate) fn ingest_settings(options: &Options, auth: Auth) -> ingest::Settings {
     let Options { registry_max_age, earliest_timestamp, retention_days, time_zone, .. } = *options;
@@ -55,7 +60,7 @@ pub(crate) fn ingest_settings(options: &Options, auth: Auth) -> ingest::Settings
         auth,
         time_zone,
         late_ahead: LATE_AHEAD,
-        max_units: options.provisioned.map(|_| ROOM_INDEX_UNITS),
+        max_units: played_units(options),
         ..ingest::Settings::default()
     }
 }
@@ -97,7 +102,7 @@ impl Functions {
         ingest_url: Option<String>,
     ) -> Self {
         let telemetry = &options.telemetry;
-        let max_units = options.provisioned.map(|_| ROOM_INDEX_UNITS);
+        let max_units = played_units(options);
         let settings = ingest_settings(options, auth);
         let ingest = Ingest::new(store.clone(), SystemClock, telemetry.clone(), settings);
         let ingest = Arc::new(ingest);
@@ -152,7 +157,7 @@ impl Consumers {
         page_url: String,
     ) -> Self {
         let unbounded = MaxUnits { read: MAX_UNITS, write: MAX_UNITS };
-        let max_units = options.provisioned.map_or(unbounded, |_| ROOM_INDEX_UNITS);
+        let max_units = played_units(options).unwrap_or(unbounded);
         let settings = rollup::Settings {
             zone: options.time_zone,
             retention: retention(options),

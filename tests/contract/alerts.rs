@@ -193,7 +193,7 @@ async fn told(store: &impl AlertPorts) -> Vec<LoggedMessage> {
 async fn waiting(store: &impl AlertPorts, id: &str, now: i64) -> Vec<WaitingMessage> {
     let page = answer!(store.waiting_messages(&channel_id(id), None, 1_000));
     let mut waiting = page.listing.found;
-    waiting.retain(|message| message.is_free(at(now)));
+    waiting.retain(|message| message.is_due(at(now)) && !message.is_leased(at(now)));
     waiting
 }
 
@@ -567,7 +567,7 @@ pub(super) async fn of_leases_at_once_one_is_given(store: &impl AlertPorts) {
     assert_eq!(free, first);
     let second = lease(free, 60_000).await.expect("free");
     assert_eq!(second.attempts, 2);
-    assert!(!answer!(store.finish_waiting(first)));
+    assert!(!answer!(store.delete_waiting(first)));
     let postpone = async |leased: &WaitingMessage, next, may_have_arrived| {
         let given = invocation();
         store.postpone_waiting(leased, at(next), may_have_arrived, &given).await.expect("asked")
@@ -584,9 +584,9 @@ pub(super) async fn of_leases_at_once_one_is_given(store: &impl AlertPorts) {
     let expected = WaitingMessage { attempts: 2, next: at(5), lease: None, ..second.clone() };
     assert_eq!(*again, expected);
     let third = lease(again, 60_000).await.expect("free");
-    assert!(answer!(store.finish_waiting(&third)));
-    assert!(!answer!(store.finish_waiting(&third)), "twice");
-    assert!(!answer!(store.finish_waiting(known)), "without a lease");
+    assert!(answer!(store.delete_waiting(&third)));
+    assert!(!answer!(store.delete_waiting(&third)), "twice");
+    assert!(!answer!(store.delete_waiting(known)), "without a lease");
     assert_eq!(lease(again, 60_000).await, None);
     assert_eq!(waiting(store, "c", MINUTE).await, []);
 }

@@ -39,7 +39,7 @@ async fn told(store: &DynamoStore) -> (Vec<u64>, Vec<u64>) {
     let told = answer!(store.told_messages(&query)).listing.found;
     let waiting = store.waiting_messages(&channel_id("c"), None, 100, &invocation()).await;
     let waiting = waiting.expect("read").listing.found;
-    let free = waiting.iter().filter(|message| message.is_free(at(0)));
+    let free = waiting.iter().filter(|message| message.is_due(at(0)) && !message.is_leased(at(0)));
     let waiting = free.map(|message| message.logged.message.number).collect();
     (told.iter().map(|it| it.message.number).collect(), waiting)
 }
@@ -116,7 +116,7 @@ async fn a_lease_that_nobody_heard_of_ends() {
     assert!(told(&store).await.1.is_empty(), "leased");
     let free = store.waiting_messages(&channel_id("c"), None, 9, &invocation()).await;
     let free = free.expect("read").listing.found;
-    assert!(free[0].is_free(at(60_000)));
+    assert!(!free[0].is_leased(at(60_000)));
     assert_eq!(answer!(store.lease_waiting(&free[0], at(120_000))).expect("free").attempts, 2);
 }
 

@@ -179,7 +179,7 @@ async fn message_rows(store: &DynamoStore) -> Vec<Row> {
         costs("20c", "lease a message, and delete it once it is sent", async |invocation| {
             let leased = store.lease_waiting(&waiting[0], at(60_000), invocation).await;
             let leased = leased.expect("asked").expect("free");
-            assert!(store.finish_waiting(&leased, invocation).await.expect("asked"));
+            assert!(store.delete_waiting(&leased, invocation).await.expect("asked"));
         })
         .await,
         costs("20d", "put the test message of a channel", async |invocation| {

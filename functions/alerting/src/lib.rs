@@ -7,9 +7,10 @@ mod carrier;
 mod event;
 mod minute;
 mod names;
+mod paged;
 mod ports;
 mod post;
-mod reading;
+mod read_about;
 mod round;
 mod run;
 mod running;
@@ -18,7 +19,6 @@ mod sent;
 mod settings;
 mod sns;
 mod storm;
-mod task;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -36,9 +36,9 @@ pub use sns::Sns;
 use chrono::TimeDelta;
 use domain::ChannelId;
 use judging::{Judging, RequestThrottle};
+use paged::ReadPositions;
 use storm::BegunStorms;
 use table::{BoundedMemory, MessageKey, Recheck, Remembered, StoredAlertState, WaitingMessage};
-use task::ReadPositions;
 
 /// How long a delivered message is remembered that the table could not delete.
 const UNDELETED_AGE: TimeDelta = TimeDelta::days(1);

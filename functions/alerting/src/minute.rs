@@ -14,8 +14,8 @@ use table::panic::{Panic, catching};
 use table::{AlertKey, Invocation, MAX_CACHED_ENTRIES, Recheck, Session, StoreError};
 
 use crate::Alerting;
+use crate::paged::{Paged, ReadItems, ReadPositions};
 use crate::ports::Store;
-use crate::task::{ReadPositions, ReadTasks, Task};
 
 /// The least time for each kind of judging tasks, however much the kinds before it have to do. If there is less time in
 /// total, all kinds have equal shares.
@@ -23,7 +23,7 @@ const LEAST_SHARE: Duration = Duration::from_secs(4);
 
 /// The result of a minute's judgements.
 #[derive(Debug, Default)]
-pub(crate) struct Minute {
+pub(crate) struct MinuteJudgements {
     pub(crate) report: JudgingReport,
     /// The number of rechecks that were finished and removed.
     rechecks: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Minute {
     is_part_failed: bool,
 }
 
-impl Minute {
+impl MinuteJudgements {
     /// Whether a part failed as a whole, or all judgements did.
     pub(crate) fn has_failed(&self) -> bool {
         self.is_part_failed || self.report.has_failed()
@@ -47,12 +47,12 @@ impl Minute {
         let unlisted =
             report.unlisted.map(|error| ("the list of devices".to_owned(), error.into()));
         let failures = report.failures.into_iter();
-        let failures = failures.map(|(key, failure)| (named(&key), failure));
+        let failures = failures.map(|(key, failure)| (label_of(&key), failure));
         let failures = failures.chain(self.failures).chain(unlisted);
         let (cut, failures): (Vec<_>, Vec<_>) = failures
             .partition(|(_, failure)| matches!(failure, SeriesError::Store(StoreError::TimedOut)));
         let failures = failures.iter().map(|(name, failure)| format!("{name}: {}", why(failure)));
-        let panics = report.panics.into_iter().map(|(key, panic)| (named(&key), panic));
+        let panics = report.panics.into_iter().map(|(key, panic)| (label_of(&key), panic));
         let panics = panics.chain(self.panics).map(|(name, panic)| format!("{name}: {panic}"));
         let failures: Vec<String> = panics.chain(failures).collect();
 
@@ -62,7 +62,7 @@ impl Minute {
         log.set("alerting.looks", self.rechecks);
         log.set("alerting.is_cut", report.is_cut || !cut.is_empty());
         log.set("alerting.failed_judgements", failures.len());
-        if let Some(lost) = LostMessages::of(report.left_out) {
+        if let Some(lost) = LostMessages::of(report.lost_messages) {
             log.warn("alerting.left_out", &lost);
         }
         if !report.unjudged.is_empty() {
@@ -101,14 +101,14 @@ impl Minute {
     }
 }
 
-/// The time that is left without the least shares of the parts that follow.
-fn leaving_shares(following: u32, invocation: &Invocation) -> Invocation {
+/// The time of a part that leaves each of the `following` parts its least share.
+fn before_parts(following: u32, invocation: &Invocation) -> Invocation {
     let time = invocation.remaining();
     let share = LEAST_SHARE.min(time / (following + 1));
     invocation.shortened_to(time.saturating_sub(share * following))
 }
 
-fn named(key: &AlertKey) -> String {
+fn label_of(key: &AlertKey) -> String {
     format!("{} {}", key.rule, key.subject)
 }
 
@@ -127,21 +127,22 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         session: Session<'_, S>,
         rules: &AlertRules,
         is_noted: bool,
-    ) -> Minute {
-        let mut minute = Minute::default();
+    ) -> MinuteJudgements {
+        let mut minute = MinuteJudgements::default();
         let session = self.judging.session(session.at(self.clock.now()));
 
-        let part = leaving_shares(3, session.table.invocation);
+        let part = before_parts(3, session.table.invocation);
         self.judge_due(rules, &mut minute, &session.within(&part)).await;
 
-        let part = leaving_shares(2, session.table.invocation);
+        let part = before_parts(2, session.table.invocation);
         self.recheck(rules, &mut minute, &session.within(&part)).await;
 
         if is_noted {
-            let part = leaving_shares(1, session.table.invocation);
+            let part = before_parts(1, session.table.invocation);
             let session = session.within(&part);
             minute.add_part("silence", catching(Box::pin(session.judge_silence())).await);
         } else {
+            // Silence was not judged, as if the time had run out.
             minute.report.is_cut = true;
         }
 
@@ -153,7 +154,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     async fn judge_due(
         &self,
         rules: &AlertRules,
-        minute: &mut Minute,
+        minute: &mut MinuteJudgements,
         session: &JudgingSession<'_, S>,
     ) {
         let due = self.read(&self.due, minute, session).await;
@@ -165,7 +166,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     async fn recheck(
         &self,
         rules: &AlertRules,
-        minute: &mut Minute,
+        minute: &mut MinuteJudgements,
         session: &JudgingSession<'_, S>,
     ) {
         let mut rechecks = self.read(&self.rechecks, minute, session).await;
@@ -185,28 +186,28 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
     }
 
-    /// Reads tasks of a kind. If reading fails midway, the tasks that were read are judged.
-    async fn read<T: Task<Owner = ()>>(
+    /// Reads the items of a kind. If reading fails midway, those that were read are judged.
+    async fn read<T: Paged<Owner = ()>>(
         &self,
         positions: &ReadPositions<T>,
-        minute: &mut Minute,
+        minute: &mut MinuteJudgements,
         session: &JudgingSession<'_, S>,
     ) -> Vec<T> {
         // Half of the time is for reading, the other half for judging.
         let session = session.table;
-        let reading = session.invocation.shortened_to(session.invocation.remaining() / 2);
-        let read = positions.read_on(session.within(&reading), &()).await;
-        let ReadTasks { tasks, unreadable, is_cut, failure, .. } = read;
+        let read_time = session.invocation.shortened_to(session.invocation.remaining() / 2);
+        let read = positions.read_on(session.within(&read_time), &()).await;
+        let ReadItems { items, unreadable, is_cut, failure, .. } = read;
         minute.report.is_cut |= is_cut;
         for item in unreadable {
             minute.fail(T::NAME, StoreError::Unreadable(item).into());
         }
         match failure {
-            Some(error) if tasks.is_empty() => minute.fail_part(T::NAME, error.into()),
+            Some(error) if items.is_empty() => minute.fail_part(T::NAME, error.into()),
             Some(error) => minute.fail(T::NAME, error.into()),
             None => {}
         }
-        tasks
+        items
     }
 
     /// Judges a device or a rule again by its recheck. If nothing is left, removes the recheck. Otherwise the recheck
@@ -216,7 +217,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         &self,
         recheck: &Recheck,
         rules: &AlertRules,
-        minute: &mut Minute,
+        minute: &mut MinuteJudgements,
         session: &JudgingSession<'_, S>,
     ) -> Result<(), SeriesError> {
         let Some(report) = Box::pin(session.recheck(rules, recheck)).await? else { return Ok(()) };

@@ -76,7 +76,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             log.warn_all("alerting.lacking", rules.lacking.iter().map(|error| chain(error)));
             // Only rules that were just read are judged: the table refuses a judgement by an older version.
             let sent = if is_minute && read_error.is_none() {
-                let done = self.minute(session, &rules, noted.is_ok(), log).await;
+                let done = self.run_minute(session, &rules, noted.is_ok(), log).await;
                 has_judging_failed = done.has_judging_failed;
                 done.sent
             } else {
@@ -109,8 +109,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         session: Session<'_, S>,
         is_minute: bool,
     ) -> (Option<Arc<AlertRules>>, Option<StoreError>) {
-        let reading = session.invocation.shortened_to(session.invocation.remaining() / 3);
-        let judging = self.judging.session(session.within(&reading));
+        let read_time = session.invocation.shortened_to(session.invocation.remaining() / 3);
+        let judging = self.judging.session(session.within(&read_time));
         let read = if is_minute { judging.rules_read_now().await } else { judging.rules().await };
         match read {
             Ok(rules) => (Some(rules), None),
@@ -120,7 +120,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
     /// Sends waiting messages, judges, and sends new messages and those that are left. Judging has a time of its own,
     /// however slow the table and the receivers are, and whatever fails.
-    async fn minute(
+    async fn run_minute(
         &self,
         session: Session<'_, S>,
         rules: &AlertRules,

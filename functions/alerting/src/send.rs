@@ -23,7 +23,7 @@ use crate::carrier::NotCarried;
 use crate::names::RegisteredNames;
 use crate::ports::Store;
 use crate::post::Envelope;
-use crate::reading::{EndedRules, ReadStates};
+use crate::read_about::{EndedRules, ReadStates};
 use crate::round::{ChannelRound, SendingRound};
 use crate::sent::ChannelResult;
 use crate::storm::Storms;
@@ -94,8 +94,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let Waiting { free, count, .. } = waiting;
         let (mut chosen, storms) = self.choose_for_channel(free, on_channel).await;
         self.drop_messages(&mut chosen, on_channel).await;
-        // The next round takes what was dropped as sent. Noted as begun, a storm does not hold back its other messages.
-        storms.note_begun(&self.begun_storms, &channel.id, &chosen.drop, self.clock.now());
+        // A dropped message counts as sent in the next round. So its storm is noted as begun here; otherwise that round
+        // would hold the other messages of the storm back.
+        storms.note_begun(&self.begun_storms, &channel.id, &chosen.obsolete, self.clock.now());
 
         if chosen.send.is_empty() {
             // If every waiting message was dropped, nothing can fail or succeed any more.
@@ -125,7 +126,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         match self.deliver(session, secret, &leased, &storms, round).await {
             Ok(()) => {
                 on_channel.result.messages = leased.messages.len();
-                let done = [&chosen.drop[..], &leased.messages, &leased.of_others].concat();
+                let done = [&chosen.obsolete[..], &leased.messages, &leased.of_others].concat();
                 storms.note_begun(&self.begun_storms, &channel.id, &done, self.clock.now());
                 self.note_delivered(&leased.messages, on_channel).await?;
             }
@@ -165,8 +166,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             (Chosen { send: again.send, ..Chosen::default() }, Storms::sent_again(&repeated))
         };
 
-        chosen.drop.extend(again.drop);
-        chosen.drop.extend(of_ended);
+        chosen.obsolete.extend(again.obsolete);
+        chosen.obsolete.extend(of_ended);
         for message in &mut chosen.send {
             message.storm = storms.number(message);
         }
@@ -223,15 +224,17 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let beginning = on_channel.round.beginning;
         let dropping = beginning.invocation.shortened_to(beginning.invocation.remaining() / 2);
         let session = beginning.within(&dropping);
-        let finished = chosen.drop.iter().map(|message| session.finish_waiting(message));
+        let finished = chosen.obsolete.iter().map(|message| session.delete_waiting(message));
         let finished: Vec<_> = finished.collect();
         let results: Vec<_> = stream::iter(finished).buffered(CONCURRENCY).collect().await;
 
         let mut staying = BTreeSet::new();
-        for (message, is_finished) in chosen.drop.iter().zip(results) {
+        for (message, is_finished) in chosen.obsolete.iter().zip(results) {
             match is_finished {
                 Ok(true) => on_channel.result.dropped += 1,
-                Ok(false) => drop(staying.insert(message.logged.alert.clone())),
+                Ok(false) => {
+                    staying.insert(message.logged.alert.clone());
+                }
                 Err(error) => {
                     staying.insert(message.logged.alert.clone());
                     on_channel.result.error = Some(error);
@@ -239,7 +242,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             }
         }
 
-        for messages in [&mut chosen.drop, &mut chosen.send] {
+        for messages in [&mut chosen.obsolete, &mut chosen.send] {
             messages.retain(|message| !staying.contains(&message.logged.alert));
         }
     }
@@ -378,7 +381,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     ) -> StoreResult<()> {
         let part = session.invocation.with_quarter_patience();
         let session = session.within(&part);
-        let deleting = messages.iter().map(|message| session.finish_waiting(message));
+        let deleting = messages.iter().map(|message| session.delete_waiting(message));
         let deleted = some_at_once(deleting.collect()).await;
         if deleted.is_err() {
             let kept = messages.iter().map(|message| (lasting_key(message), ()));

@@ -40,7 +40,7 @@ pub(crate) struct Chosen {
     pub(crate) send: Vec<WaitingMessage>,
     /// The messages to delete: their rule is deleted or off, their channel was deleted, a later message says more, or
     /// they are no longer true.
-    pub(crate) drop: Vec<WaitingMessage>,
+    pub(crate) obsolete: Vec<WaitingMessage>,
 }
 
 /// The time of a message's first attempt, estimated from the time when the channel began to fail.
@@ -237,8 +237,9 @@ pub(crate) fn newest_or_all(
         let has_waited = messages.iter().any(|message| has_waited(message, now));
         if !is_told_once && (is_any_of_storm || has_waited) {
             let is_newest_true = messages.last().is_some_and(|newest| is_true(newest, state));
+            // All but the newest are dropped, and the newest too if it is no longer true.
             let overtaken = messages.len() - usize::from(is_newest_true);
-            chosen.drop.extend(messages.drain(..overtaken));
+            chosen.obsolete.extend(messages.drain(..overtaken));
         }
         chosen.send.append(&mut messages);
     }
@@ -288,7 +289,7 @@ pub(crate) fn without_overtaken(
         let alert = &message.logged.alert;
         let is_overtaken = is_overtaken(&newest[alert], states.get(alert).copied());
         if is_overtaken && !is_test(&message) && !damaged.contains(alert) {
-            chosen.drop.push(message);
+            chosen.obsolete.push(message);
         } else {
             chosen.send.push(message);
         }

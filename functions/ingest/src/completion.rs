@@ -16,7 +16,7 @@ use crate::store_request::StoreRequest;
 /// 1. The room that a person chose for the device. It overrides even a room that the reading names.
 /// 2. The room that the reading names. Without one, the room that the device named last in this request, unless
 ///    the device moved, by the registry, between the two readings.
-/// 3. The room of the registry.
+/// 3. The room in which the registry has the device now, also for a reading of the past.
 pub(crate) fn fill_in_rooms(request: &mut StoreRequest<'_>, found: &FoundDevices) {
     let mut readings: Vec<&mut Reading> = request.readings_mut().collect();
     if readings.iter().any(|reading| reading.named_room.is_some()) {

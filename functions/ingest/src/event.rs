@@ -65,7 +65,7 @@ pub struct TopicMessage {
 pub struct FetchedMessage {
     /// The id of the source.
     pub of: String,
-    /// An id of the event, different for each event of a source. A repeated invocation has the same id.
+    /// The id of this event, different for each event of a source. A repeated invocation has the same id.
     pub run: String,
     /// When it was fetched, in milliseconds since 1970. A reading without a timestamp gets this time.
     pub timestamp: i64,

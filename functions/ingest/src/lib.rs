@@ -147,6 +147,7 @@ impl<S: Store, C: Clock> Handler<S> for Pipeline<C> {
         // Boxed: in a debug build, the stack is too small for both futures at once.
         match call.endpoint.operation {
             Operation::WriteLines => Box::pin(pipeline.write_lines(call)).await,
+            // Readings in JSON, or a payload of a maker.
             _ if call.endpoint.function == Function::Ingest => {
                 Box::pin(pipeline.post_readings(call)).await
             }
@@ -157,7 +158,7 @@ impl<S: Store, C: Clock> Handler<S> for Pipeline<C> {
 }
 
 impl<C: Clock> Pipeline<C> {
-    /// Stores the readings of an HTTP request in any JSON format. If an entry names a device of another sender, the
+    /// Stores the readings of an HTTP request in any format but line protocol. If an entry names a device of another sender, the
     /// whole request is refused.
     async fn post_readings(&self, call: Call<'_, impl Store, Self>) -> Result<Response, Problem> {
         let Call { endpoint, request, params, grant, session, log, .. } = call;

@@ -50,7 +50,8 @@ impl<C: Clock> Pipeline<C> {
             return request.report_dry(log);
         }
 
-        // Under this hash, the memory has the keys that an earlier attempt of the request stored.
+        // Under this hash, the memory has the keys that an earlier attempt of the request stored. A repeated request has
+        // the same hash only as it was sent, before `prepare` fills in rooms.
         let request_hash = self.retries.hash_of(&request.timed.readings, request.options);
 
         let prepared = match self.prepare(session, &mut request, request_hash, log).await {
@@ -70,8 +71,10 @@ impl<C: Clock> Pipeline<C> {
     }
 
     /// Prepares a request for writing: looks up devices and rooms, removes refused readings, fills in rooms, and writes
-    /// the late mark. Also removes readings whose device was not looked up. If this fails, nothing may be stored: the
-    /// rooms are unknown without the registry, and nobody corrects the rooms of stored readings.
+    /// the late mark. Also removes readings whose device was not looked up.
+    ///
+    /// If the registry cannot be read, the new devices cannot be counted or the late mark cannot be written, nothing is
+    /// stored. Otherwise rooms would be wrong for ever, limits passed, or answers about the past too low in silence.
     async fn prepare(
         &self,
         session: Session<'_, impl Store>,
@@ -91,8 +94,7 @@ impl<C: Clock> Pipeline<C> {
         }
 
         refuse_deleted(request, &found);
-        let introductions = &self.introductions;
-        let introduced = introductions.refuse_beyond_limit(session, request, &found).await?;
+        let introduced = self.introductions.introduce(session, request, &found).await?;
         if options.merge {
             self.metric_limit.refuse_beyond_limit(request, &found, session.now);
         }
@@ -144,6 +146,7 @@ impl<C: Clock> Pipeline<C> {
         request_hash: RequestHash,
     ) -> Vec<Reading> {
         let mut timed = mem::take(&mut request.timed);
+        // Readings that were not looked up are taken out already.
         let before = self.retries.take_stored(request_hash, &mut timed, self.clock.now());
         let mut stored = request.report.add_stored_before(before);
 
@@ -171,8 +174,8 @@ impl<C: Clock> Pipeline<C> {
         }
     }
 
-    /// Updates the memory of retries after a write. No other request may skip a key whose value this write may have
-    /// overwritten. If the table throttled this write, its retry skips what is stored.
+    /// Updates the memory of retries after a write. Other requests forget the keys of this write: they have to write
+    /// their own values again. If the table throttled this write, its retry skips what is stored.
     fn note_attempt(&self, request_hash: RequestHash, tried: &[Reading], put: &PutOutcome) {
         self.retries.forget_in_other_requests(request_hash, tried.iter());
 

@@ -51,9 +51,10 @@ pub(crate) async fn series(
 
     let groups = found.groups(request.grouping, &devices);
     // Values that share a row need one unit. Rooms have rows of their own, so their units may differ.
-    let is_combined = groups.first().is_some_and(|group| group.of == GroupOf::All);
+    let is_one_row_for_all = groups.first().is_some_and(|group| group.of == GroupOf::Together);
     // For CSV without rows: the columns of all devices. A group that is read replaces them, unless each room has its own.
-    let header = MetricColumns::choose(&request, &requested, &devices, is_combined)?;
+    let header = MetricColumns::choose(&request, &requested, &devices, is_one_row_for_all)?;
+    // The requested metrics that some function fits.
     let names = header.names();
     let rooms_of_all = RoomsOfRows::of_all(&groups);
     let behind = |id: &DeviceId| found.behind(id);
@@ -67,22 +68,22 @@ pub(crate) async fn series(
     let mut answer = SeriesAnswer::new(&request, &plan, header, found.is_shared());
     for group in &groups {
         let needs_neighbours = |rule: &MetricRule| request.needs_neighbours(rule);
-        let reading = group.read(call.session, &names, needs_neighbours, &plan);
-        let mut values = Box::pin(reading).await.map_err(problem)?;
-        answer.note_read(&values);
+        let read = group.read(call.session, &names, needs_neighbours, &plan);
+        let mut rows = Box::pin(read).await.map_err(problem)?;
+        answer.note_read(&rows);
         if let Some(rooms) = &rooms_of_all {
-            answer.note_outside_rooms(group, rooms, &values);
-            values.retain(|device| rooms.has_rows(group, device));
+            answer.note_outside_rooms(group, rooms, &rows);
+            rows.retain(|device| rooms.has_rows(group, device));
         }
 
-        let columns = group.columns(&request, &names, &values)?;
+        let columns = group.columns(&request, &names, &rows)?;
         // A meter that was in the room but silent in this range still excludes the devices behind it. So absent devices are
         // dropped only after this.
-        let exclusions = group.sum_exclusions(&values, columns.sums(), behind, &plan, call.session);
+        let exclusions = group.sum_exclusions(&rows, columns.sums(), behind, &plan, call.session);
         let exclusions = Box::pin(exclusions).await.map_err(problem)?;
-        values.retain(|device| group.was_present(device));
+        rows.retain(|device| group.was_present(device));
 
-        answer.add(group, columns, values, exclusions);
+        answer.add(group, columns, rows, exclusions);
     }
 
     let (response, is_lacking) = answer.respond(&found)?;

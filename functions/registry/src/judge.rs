@@ -36,7 +36,7 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
         log: &mut WideEvent,
     ) -> BatchResult {
         let ReadingsByDevice { written, first_records } = ReadingsByDevice::of(readings);
-        let report = self.judge(&written, invocation, log).await;
+        let report = self.judge_in_time(&written, invocation, log).await;
         log_report(log, &report);
 
         let result = self.store_rechecks(&report.rechecks, &first_records, invocation, log).await;
@@ -50,7 +50,7 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
     }
 
     /// Judges the rules in at most half of the time. After a panic, all devices are to be judged again.
-    async fn judge(
+    async fn judge_in_time(
         &self,
         written: &BTreeMap<DeviceId, ReadingsByTime>,
         invocation: &Invocation,
@@ -67,8 +67,8 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
         }
     }
 
-    /// Stores rechecks. If one cannot be stored, the device's first record is delivered again, or given up if the error
-    /// is permanent.
+    /// Stores rechecks. If one cannot be stored, the device's first record is delivered again; after a permanent error
+    /// it goes to the dead letters.
     async fn store_rechecks(
         &self,
         rechecks: &BTreeMap<DeviceId, Timestamp>,
@@ -142,7 +142,7 @@ fn log_report(log: &mut WideEvent, report: &BatchReport) {
     if judgements.messages > 0 {
         log.set("alerts.messages", judgements.messages);
     }
-    if let Some(left_out) = LostMessages::of(judgements.left_out) {
+    if let Some(left_out) = LostMessages::of(judgements.lost_messages) {
         log.warn("alerts.left_out", &left_out);
     }
 

@@ -88,8 +88,9 @@ pub async fn learn(
 }
 
 impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Consumer<Reading> for Registry<S, Q, C, H> {
-    /// Applies a batch to the registry, then judges alerts: a rule may watch a room into which the batch moves a device.
-    /// Alerts are judged even if the registry fails.
+    /// Applies a batch to the registry, then judges alerts: rules on groups find a new device only in the registry. A
+    /// device that the batch moves counts in its old groups until the list of devices is read again. Alerts are judged
+    /// even if the registry fails.
     async fn apply(
         &self,
         readings: &[Recorded<Reading>],

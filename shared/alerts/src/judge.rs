@@ -274,6 +274,7 @@ impl<'a> MessageMaker<'a> {
     /// fired and ended at one instant is news although its firing was told.
     fn is_news(&self, change: &EpisodeChange, judged_before: Option<Timestamp>) -> bool {
         let told_until = self.told.until.map(|at| at.min(self.now.saturating_add(MAX_AHEAD)));
+        // An episode that fires has no end: `None` is never greater, so it is no news here.
         change.ended > judged_before
             && (change.ended > told_until || self.told.is_firing && change.ended == told_until)
     }

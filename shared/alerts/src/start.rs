@@ -31,13 +31,17 @@ impl Start {
     /// Where the fold of a judgement begins.
     ///
     /// `touched` is the time of the earliest reading that was stored, overwritten or deleted: the first of a batch, or
-    /// the `since` of a recheck. `None` if only time has passed, or if a person saved the rule. The fold begins at the
-    /// anchor of the state. If a reading before the anchor was touched, the fold begins before this reading, by an hour
-    /// and the rule's `for` or `clear_for`: at most a day back, or [`MAX_BACK_FIRING`] while the alert fires, because the
-    /// reading may be its cause.
+    /// the `since` of a recheck. `None` if only time has passed, or if a person saved the rule. "Before" a reading is an
+    /// hour and the rule's `for` or `clear_for` before it: at most a day back, or [`MAX_BACK_FIRING`] while the alert
+    /// fires, because the reading may be its cause. In the order of the code:
     ///
-    /// Without a state, the fold begins before the touched reading, or a day back. It begins a day back, too, if the
-    /// anchor of the state cannot be trusted.
+    /// - without a state: before the touched reading, or a day back;
+    /// - with an anchor that cannot be trusted: a day back;
+    /// - if nothing was touched: at the anchor;
+    /// - if the touched reading is out of reach: as far back as is permitted;
+    /// - if it is before the anchor: before it;
+    /// - if it is later, and the state is at rest: before it, or at the anchor if that is later;
+    /// - else: at the anchor.
     pub fn of(
         rule: &Rule,
         state: Option<&EpisodeState>,

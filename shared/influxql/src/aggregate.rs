@@ -46,7 +46,7 @@ enum FieldKind {
     Float,
     /// Whole numbers, such as the counts of a subquery.
     Whole,
-    /// Texts, sorted, such as the tags of a subquery.
+    /// Texts, such as the tags of a subquery. A value is the index of its text in this sorted list.
     Text(Vec<String>),
 }
 

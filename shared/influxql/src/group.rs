@@ -103,8 +103,8 @@ impl<'a> PointGroup<'a> {
         row.values[self.index(name)?].as_ref()
     }
 
-    /// The values of a field that functions take into account, each with the index and the time of its point. Zero and
-    /// negative values of counters are left out, as in rollups.
+    /// The values of a field that count for functions, each with the index and the time of its point. Values of a
+    /// counter that are zero or less do not count, as in rollups.
     pub(crate) fn counted<'s>(
         &'s self,
         name: &str,

@@ -72,7 +72,8 @@ pub struct DeviceSelection<'a> {
 /// A group of points that becomes a series of rows.
 #[derive(Debug)]
 pub struct OutGroup<'a> {
-    /// The time of the smallest or largest value, if it had to be read because a rollup has only the value.
+    /// The time of a `min` or `max` of rollups, which have only the value: it is read from the readings. `None` for all
+    /// other groups.
     pub instant: Option<Timestamp>,
     pub(crate) measurement: &'a str,
     pub(crate) tags: Vec<String>,

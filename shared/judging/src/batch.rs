@@ -57,10 +57,12 @@ struct Match<'a> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges the rules on the devices of a batch. Budgets and counters are left out, because they wait for whole
-    /// quarters of an hour. A rule on more than `MAX_FEW` devices waits for the recheck that `rollup` stores if a
-    /// quarter breaks the rule. Such a rule is judged here only if it limits a metric, and the quarter of a late
-    /// reading may have a rollup already.
+    /// Judges the rules on the devices of a batch:
+    ///
+    /// - budgets and counters never, because they wait for whole quarters of an hour;
+    /// - other rules on up to `MAX_FEW` devices always;
+    /// - those on more devices only if they limit a metric, and a late reading is of a quarter that may have a rollup.
+    ///   For the rest `rollup` stores a recheck if a quarter breaks the rule.
     ///
     /// Devices whose newest reading in the batch is over a day old are ignored. If rules, devices or states cannot be
     /// read, the report asks to judge all other devices again.

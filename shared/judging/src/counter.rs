@@ -6,7 +6,7 @@ use alerts::{CounterEvent, Figure, MAX_AHEAD};
 use chrono::TimeDelta;
 use domain::{Device, Exact, Flag, Flags, MetricName, QuarterHour, TimeRange, Timestamp};
 use series::{
-    CounterStep, CounterSteps, DeviceQuestion, Grid, Horizon, Level, device_values, events,
+    CounterStep, CounterSteps, DeviceQuestion, Grid, Horizon, Level, device_rows, events,
 };
 
 use crate::Result;
@@ -66,7 +66,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let (grid, now) = (Grid::quarters(range), self.table.now);
         let question = DeviceQuestion::of(device, &grid, horizon, Level::QuarterHours, now);
         let names = std::slice::from_ref(metric);
-        let values = device_values(self.table, &question, names, |_| false).await?;
+        let values = device_rows(self.table, &question, names, |_| false).await?;
         let folded_until = values.folded_until(self.table, range).await?;
         Ok(Some(folded_until).filter(|until| *until < range.to()))
     }

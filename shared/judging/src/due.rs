@@ -58,7 +58,8 @@ impl<S: Store> JudgingSession<'_, S> {
             return Ok(JudgementResult { is_obsolete, ..JudgementResult::default() });
         }
 
-        self.judge(RuleOnSubject { rule: &rule, key, touched: None, rules, has_left }).await
+        self.judge_and_store(RuleOnSubject { rule: &rule, key, touched: None, rules, has_left })
+            .await
     }
 
     /// Whether a rule still applies to a subject. The rule may have been edited since the state was stored, or the

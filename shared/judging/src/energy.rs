@@ -1,7 +1,7 @@
 //! The energy of a device in ranges of time, computed as for `/energy`. Judges nothing.
 
 use domain::{Device, Meter, MetricName, MetricRule};
-use series::{DeviceQuestion, EnergyDevice, Grid, Horizon, Level, device_values};
+use series::{DeviceQuestion, EnergyDevice, Grid, Horizon, Level, device_rows};
 
 use crate::Result;
 use crate::devices::meter;
@@ -30,7 +30,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let Some(meter) = meter else { return Ok(None) };
         let names: Vec<MetricName> = meter.names().cloned().collect();
         let needs_neighbours = |rule: &MetricRule| *rule != MetricRule::Gauge;
-        let values = device_values(self.table, question, &names, needs_neighbours).await?;
+        let values = device_rows(self.table, question, &names, needs_neighbours).await?;
         Ok(Some(EnergyDevice { values, meter }))
     }
 }

@@ -199,6 +199,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// A device, even if it is newer than the list of devices or if the list cannot be read.
     pub(crate) async fn device(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
+        // Renews the remembered list, from which `device_alone` takes the device.
         drop(self.devices().await);
         self.device_alone(id).await
     }

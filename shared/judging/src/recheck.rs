@@ -83,7 +83,8 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         id: &RuleId,
         recheck: &Recheck,
     ) -> Result<Option<JudgingReport>> {
-        // The recheck is stored a moment before the rule. A time ahead is of a wrong clock, and is not waited for.
+        // The recheck is stored a moment before the rule; its `since` is a day before. A time ahead is of a wrong clock,
+        // and is not waited for.
         let is_recent = |at: Timestamp| self.table.now.since(at).abs() < MAX_UNKNOWN;
         if is_recent(recheck.since.saturating_add(MAX_BACK)) {
             return Ok(None);

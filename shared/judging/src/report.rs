@@ -20,8 +20,8 @@ pub struct JudgingReport {
     unstored: usize,
     /// The number of messages that were stored.
     pub messages: usize,
-    /// The number of messages that go to nobody ([`JudgementResult::left_out`]).
-    pub left_out: usize,
+    /// The number of messages that go to nobody ([`JudgementResult::lost_messages`]).
+    pub lost_messages: usize,
     /// The tasks that failed, and why. Those that may succeed later are also in `left`.
     pub failures: Vec<(AlertKey, SeriesError)>,
     /// The tasks whose judgement panicked. They are also in `left`.
@@ -54,7 +54,7 @@ impl JudgingReport {
                 self.judged += 1;
                 self.stored += usize::from(result.is_stored);
                 self.messages += result.messages;
-                self.left_out += result.left_out;
+                self.lost_messages += result.lost_messages;
                 self.obsolete.extend(result.is_obsolete.then_some(key));
             }
             Err(NotJudged { failure, is_unstored }) => {
@@ -86,7 +86,7 @@ impl JudgingReport {
         self.stored += more.stored;
         self.unstored += more.unstored;
         self.messages += more.messages;
-        self.left_out += more.left_out;
+        self.lost_messages += more.lost_messages;
         self.failures.extend(more.failures);
         self.panics.extend(more.panics);
         self.left.extend(more.left);

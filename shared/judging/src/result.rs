@@ -27,7 +27,7 @@ pub struct JudgementResult {
     /// The number of messages that were stored.
     pub messages: usize,
     /// The number of messages that are not stored, because they do not fit into the transaction.
-    pub left_out: usize,
+    pub lost_messages: usize,
     /// Whether to delete the state, because its rule is gone or no longer about the subject.
     pub(crate) is_obsolete: bool,
 }
@@ -125,11 +125,11 @@ impl<S: Store> JudgingSession<'_, S> {
     ) -> StoreResult<Option<JudgementResult>> {
         match self.table.put_judgement(judgement).await? {
             JudgementOutcome::Stored => {
-                let (messages, left_out) = (judgement.logged().len(), judgement.left_out());
+                let (messages, lost_messages) = (judgement.logged().len(), judgement.left_out());
                 Ok(Some(JudgementResult {
                     is_stored: true,
                     messages,
-                    left_out,
+                    lost_messages,
                     is_obsolete: false,
                 }))
             }

@@ -10,8 +10,8 @@ use domain::{
     meter_of, meters_above,
 };
 use series::{
-    Combine, DeviceQuestion, DeviceValues, Grid, Horizon, Level, MAX_DEVICES, Presence,
-    SeriesError, device_values, value_of,
+    Combine, DeviceQuestion, DeviceRows, Grid, Horizon, Level, MAX_DEVICES, Presence, SeriesError,
+    device_rows, value_of,
 };
 
 use crate::Result;
@@ -78,7 +78,7 @@ impl<'a> RoomMean<'a> {
     /// Combines the values of devices, each quarter by itself, so that a mean does not depend on where the fold begins.
     fn combine(
         &self,
-        found: &[DeviceValues<'_>],
+        found: &[DeviceRows<'_>],
         presences: &BTreeMap<&DeviceId, Presence>,
         grid: &Grid,
     ) -> Vec<Observation> {
@@ -169,7 +169,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let mut found = Vec::new();
         for device in &mean.members {
             let ask = mean.ask(device, &grid, self.table.now);
-            let values = device_values(self.table, &ask, names, needs_neighbours);
+            let values = device_rows(self.table, &ask, names, needs_neighbours);
             found.push(values.await?);
         }
 
@@ -190,7 +190,7 @@ impl<S: Store> JudgingSession<'_, S> {
     async fn presences<'m>(
         &self,
         mean: &'m RoomMean<'_>,
-        found: &[DeviceValues<'m>],
+        found: &[DeviceRows<'m>],
         grid: &'m Grid,
     ) -> Result<BTreeMap<&'m DeviceId, Presence>> {
         let mut metrics = found.iter().flat_map(|device| device.metrics.values());

@@ -88,7 +88,7 @@ impl<S: Store> JudgingSession<'_, S> {
         sealed_until: Timestamp,
         on_subject: RuleOnSubject<'_>,
     ) -> Result<JudgementResult, NotJudged> {
-        let result = self.judge(on_subject).await;
+        let result = self.judge_and_store(on_subject).await;
         if !result.as_ref().is_err_and(|failed| may_succeed(&failed.failure)) {
             let rest = TaskRest::SealedUntil(sealed_until);
             self.judging.progress.rest(Trigger::Sealed, on_subject, rest);

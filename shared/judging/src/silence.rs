@@ -56,7 +56,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let (next, result) = if silent_from > self.table.now {
             (silent_from.min(self.table.now.saturating_add(MAX_REST)), None)
         } else {
-            let result = self.judge(on_subject).await?;
+            let result = self.judge_and_store(on_subject).await?;
             (self.table.now.saturating_add(MAX_UNJUDGED), Some(result))
         };
         self.judging.progress.rest(Trigger::Silence, on_subject, TaskRest::Until(next));

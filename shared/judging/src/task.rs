@@ -124,10 +124,10 @@ impl<S: Store> JudgingSession<'_, S> {
             report.add(key, result);
         }
 
-        // Skipped tasks of a throttled device come first next time, so the next call begins after the throttled one. If
-        // the time ran out, it begins after the last task that was tried.
-        if let Some(key) = last_throttled.filter(|_| !report.is_cut) {
-            self.judging.progress.note(trigger, &key);
+        // The next call begins with the skipped tasks of a throttled device, and not after the last task that was tried,
+        // unless the time ran out.
+        if let Some(begin_after) = last_throttled.filter(|_| !report.is_cut) {
+            self.judging.progress.note(trigger, &begin_after);
         }
         report
     }
@@ -166,7 +166,7 @@ impl<S: Store> JudgingSession<'_, S> {
             |rule, touched| RuleOnSubject { rule, key, touched, rules, has_left: false };
         match task {
             JudgingTask::Rule { rule, touched } => {
-                self.judge(on_subject(rule, touched)).await.map(Some)
+                self.judge_and_store(on_subject(rule, touched)).await.map(Some)
             }
             JudgingTask::Due(state) => self.judge_state(state, rules).await.map(Some),
             JudgingTask::Silence(rule) => self.judge_if_silent(on_subject(rule, None)).await,
@@ -179,7 +179,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// Judges a rule on one subject, and stores its state with the messages of each channel. The state is read before
     /// the readings. So of two concurrent judgements, the one with older readings is refused and begins again.
-    pub(crate) async fn judge(
+    pub(crate) async fn judge_and_store(
         &self,
         on_subject: RuleOnSubject<'_>,
     ) -> Result<JudgementResult, NotJudged> {

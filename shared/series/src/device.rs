@@ -17,13 +17,13 @@ use crate::ports::Store;
 
 /// The rows of one device.
 #[derive(Debug)]
-pub struct DeviceValues<'a> {
+pub struct DeviceRows<'a> {
     /// The device.
     pub device: &'a Device,
     /// The gathered pieces without their values: stored rollups, and rollups folded from readings.
     pub gathered: DeviceRollups,
     /// The requested metrics of the device.
-    pub metrics: BTreeMap<MetricName, MetricValues>,
+    pub metrics: BTreeMap<MetricName, MetricRows>,
     /// The range, extended by the time in which rollups were searched for the nearest values outside of it.
     pub reach: TimeRange,
     /// The usual time between two readings of the device.
@@ -32,14 +32,14 @@ pub struct DeviceValues<'a> {
 
 /// The rows of one metric.
 #[derive(Debug)]
-pub struct MetricValues {
+pub struct MetricRows {
     /// The rule by which the metric is folded.
     pub rule: MetricRule,
     /// The values, one for each row of the grid.
     pub rows: Vec<RowValues>,
 }
 
-impl DeviceValues<'_> {
+impl DeviceRows<'_> {
     /// Whether any row has a part of a counter's step or of a power.
     pub fn has_share(&self) -> bool {
         let mut rows = self.metrics.values().flat_map(|metric| &metric.rows);
@@ -66,12 +66,12 @@ impl DeviceValues<'_> {
 
 /// Reads the rows of the metrics in `names` that the device has. Neighbours of the range are read only for rules that
 /// need neighbours.
-pub async fn device_values<'a>(
+pub async fn device_rows<'a>(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'a>,
     names: &[MetricName],
     needs_neighbours: impl Fn(&MetricRule) -> bool,
-) -> Result<DeviceValues<'a>, SeriesError> {
+) -> Result<DeviceRows<'a>, SeriesError> {
     let names: Vec<MetricName> = names
         .iter()
         .filter(|name| question.device.metrics().contains_key(*name))
@@ -101,11 +101,11 @@ pub async fn device_values<'a>(
         let neighbours = outside.values.get(name).unwrap_or(&none);
         let metric = Metric { name, rule: &rule, neighbours };
         let rows = values(&gathered.pieces, question.grid, metric, question.now, outside.left);
-        (name.clone(), MetricValues { rule, rows })
+        (name.clone(), MetricRows { rule, rows })
     });
     let metrics = metrics.collect();
 
     let interval = usual_interval(&gathered, &names);
     gathered.drop_values();
-    Ok(DeviceValues { device, gathered, metrics, reach: outside.reach, interval })
+    Ok(DeviceRows { device, gathered, metrics, reach: outside.reach, interval })
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use domain::{Amount, Device, EnergyUnit, Exact, Flags, Meter, MetricName, watts};
 
-use super::device::DeviceValues;
+use super::device::DeviceRows;
 use super::values::RowValues;
 
 /// The energy of one metric in a row.
@@ -45,7 +45,7 @@ pub struct RowEnergy {
 
 impl RowEnergy {
     /// The energy of a device in the row with the index `place`.
-    pub fn of(it: &DeviceValues<'_>, meter: &Meter<'_>, place: usize) -> Self {
+    pub fn of(it: &DeviceRows<'_>, meter: &Meter<'_>, place: usize) -> Self {
         let mut energy = Self::default();
         let flows = [(&mut energy.bought, &meter.used), (&mut energy.sold, &meter.sold)];
         for (sum, names) in flows {
@@ -78,7 +78,7 @@ impl RowEnergy {
 #[derive(Debug)]
 pub struct EnergyDevice<'a> {
     /// The rows of the device.
-    pub values: DeviceValues<'a>,
+    pub values: DeviceRows<'a>,
     /// The metrics summed up.
     pub meter: Meter<'a>,
 }

@@ -1,6 +1,8 @@
 //! Gathers the rollups of one device in a range: from days, else from quarters of an hour, else from readings. Computes
 //! no value of a row.
 //!
+//! A late reading is not in a rollup until the rollup is folded again (`unfolded.rs`).
+//!
 //! Readings are read for time without complete rollups, and for time before the first rollup. They also replace
 //! quarters that an edge of a row cuts, that have readings of several rooms, or that were folded with older settings.
 
@@ -250,7 +252,7 @@ struct Gathering<'a, S> {
     ranges_to_read: Vec<TimeRange>,
     /// The whole days among these ranges, whose rollups are outdated.
     outdated_days: Vec<TimeRange>,
-    /// For how much more time readings may replace outdated rollups.
+    /// For how much more time readings may replace outdated rollups: `MAX_READ`, less the time that is read anyway.
     refoldable: TimeDelta,
     wants_day_before: bool,
 }

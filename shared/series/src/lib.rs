@@ -32,7 +32,7 @@ mod verdicts;
 pub use allowance::{MAX_ROW_VALUES, PlannedRead, ReadAllowance, TooDear};
 pub use combine::{Combine, value_of};
 pub use density::{Cost, Densities};
-pub use device::{DeviceValues, MetricValues, device_values};
+pub use device::{DeviceRows, MetricRows, device_rows};
 pub use energy::{EnergyDevice, RowEnergy, counted, counted_amount, sum};
 pub use error::SeriesError;
 pub use events::{CounterStep, CounterSteps, Value, events};

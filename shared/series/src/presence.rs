@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use domain::{Device, DeviceId, Order, TimeRange, Timestamp, meters_above};
 use table::{NearestReading, Session};
 
-use super::device::DeviceValues;
+use super::device::DeviceRows;
 use super::error::SeriesError;
 use super::gather::{DeviceQuestion, RollupPiece};
 use crate::ports::Store;
@@ -34,7 +34,7 @@ impl Presence {
     pub async fn of<'a>(
         session: Session<'_, impl Store>,
         question: &DeviceQuestion<'_>,
-        values: &DeviceValues<'_>,
+        values: &DeviceRows<'_>,
         devices: impl IntoIterator<Item = &'a Device>,
         behind: impl Fn(&DeviceId) -> Option<&'a DeviceId>,
     ) -> Result<Self, SeriesError> {
@@ -110,7 +110,7 @@ impl Presence {
 /// Finds when meters were in the rooms of an answer about these devices.
 pub async fn presences<'a, 'q>(
     session: Session<'_, impl Store>,
-    meters: &[&DeviceValues<'a>],
+    meters: &[&DeviceRows<'a>],
     question: impl Fn(&'a Device) -> DeviceQuestion<'q>,
     devices: &[&'a Device],
     behind: impl Fn(&DeviceId) -> Option<&'a DeviceId> + Copy,

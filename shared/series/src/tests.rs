@@ -22,7 +22,7 @@ use table::{
 };
 
 use super::allowance::MAX_ROW_VALUES;
-use super::device::{DeviceValues, device_values};
+use super::device::{DeviceRows, device_rows};
 use super::error::SeriesError;
 use super::gather::{DeviceQuestion, DeviceRollups, Level, RollupPiece, gather};
 use super::grid::Grid;
@@ -182,7 +182,7 @@ impl Home {
         let question = DeviceQuestion::of(&self.device, grid, &horizon, coarsest, now);
         let names = [COUNTER, POWER, GAUGE].map(metric);
         let found =
-            device_values(session(&self.store, &invocation()), &question, &names, |_| true).await;
+            device_rows(session(&self.store, &invocation()), &question, &names, |_| true).await;
         let found = found.expect("within reach");
         found.metrics.into_iter().map(|(name, it)| (name, it.rows)).collect()
     }
@@ -285,9 +285,8 @@ async fn of_a_device_there_are_its_rows_and_its_stays_and_no_second_copy() {
     let is_asked = |piece: &RollupPiece| piece.rollup.metrics.keys().eq(&names);
     assert!(pieces.len() == 1_440 && pieces.iter().all(is_asked), "only what is asked for");
 
-    let found =
-        device_values(session(&home.store, &invocation()), &question, &names, |_| true).await;
-    let DeviceValues { gathered, metrics, .. } = found.expect("within reach");
+    let found = device_rows(session(&home.store, &invocation()), &question, &names, |_| true).await;
+    let DeviceRows { gathered, metrics, .. } = found.expect("within reach");
     assert_eq!((gathered.pieces.len(), gathered.of_readings.len()), (3, 0));
     assert!(gathered.pieces.iter().all(|piece| piece.rollup.metrics.is_empty()));
     assert_eq!(metrics[&metric(GAUGE)].rows.len(), 1_440);
@@ -448,8 +447,7 @@ async fn a_power_ahead_of_now_holds_in_a_room_until_the_device_leaves() {
             let question = DeviceQuestion { rooms: Some(&rooms), ..question };
             let names = [metric(POWER)];
             let found =
-                device_values(session(&home.store, &invocation()), &question, &names, |_| true)
-                    .await;
+                device_rows(session(&home.store, &invocation()), &question, &names, |_| true).await;
             total_area(&found.expect("within reach").metrics[&metric(POWER)].rows)
         };
         let minutes = |number: i64| Some(Exact::from(600 * number * 60_000));
@@ -540,13 +538,11 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
         let now = plus(first, 9 * DAY);
         let question = DeviceQuestion::of(&home.device, &grid, &horizon, Level::Days, now);
         let question = DeviceQuestion { rooms: Some(&rooms), ..question };
-        let found = device_values(
-            session(&home.store, &invocation()),
-            &question,
-            &[metric(COUNTER)],
-            |_| true,
-        )
-        .await;
+        let found =
+            device_rows(session(&home.store, &invocation()), &question, &[metric(COUNTER)], |_| {
+                true
+            })
+            .await;
         let found = found.expect("within reach");
         let row = &found.metrics[&metric(COUNTER)].rows[0];
         assert_eq!(row.increase.amount, Some(Exact::from(i64::from(expected))), "{room}");
@@ -581,7 +577,7 @@ async fn a_reading_whose_values_do_not_count_takes_a_device_elsewhere() {
             let question = DeviceQuestion { rooms: Some(&rooms), ..question };
             let (names, invocation) = ([metric(POWER)], invocation());
             let found =
-                device_values(session(&home.store, &invocation), &question, &names, |_| true).await;
+                device_rows(session(&home.store, &invocation), &question, &names, |_| true).await;
             let found = found.expect("within reach");
             let area = found.metrics[&metric(POWER)].rows[0].area.clone().expect("some");
             let expected = Exact::from(minutes * 60_000 * 600_u64);

@@ -19,8 +19,6 @@ use crate::Companion;
 #[must_use]
 pub struct MeterChange {
     device: DeviceId,
-    /// The meter behind which the device is put.
-    into: Option<DeviceId>,
     /// The meter behind which the device no longer is.
     left: Option<DeviceId>,
     was_behind: Option<DeviceId>,
@@ -28,9 +26,18 @@ pub struct MeterChange {
     above: Vec<(DeviceId, Option<Device>)>,
     /// The stored form of `left`, if it is not among `above`.
     left_as_read: Option<Device>,
-    next: Option<DeviceId>,
+    next: Option<NextMeter>,
     /// Whether the device is behind the new meter already, and in the meter's list.
     is_noted: bool,
+}
+
+/// The meter that is read next.
+#[derive(Debug)]
+enum NextMeter {
+    /// The new meter, or one above it.
+    Above(DeviceId),
+    /// The meter that the device leaves.
+    Left(DeviceId),
 }
 
 impl MeterChange {
@@ -52,10 +59,10 @@ impl MeterChange {
     }
 
     fn new(old: &Device, into: Option<DeviceId>, left: Option<DeviceId>) -> Self {
+        let above = into.map(NextMeter::Above);
         Self {
             device: old.id().clone(),
-            next: into.clone().or_else(|| left.clone()),
-            into,
+            next: above.or_else(|| left.clone().map(NextMeter::Left)),
             left,
             was_behind: old.behind().cloned(),
             above: Vec::new(),
@@ -66,22 +73,23 @@ impl MeterChange {
 
     /// The meter that must be read next, with a consistent read.
     pub const fn next(&self) -> Option<&DeviceId> {
-        self.next.as_ref()
+        match &self.next {
+            Some(NextMeter::Above(id) | NextMeter::Left(id)) => Some(id),
+            None => None,
+        }
     }
 
     /// Takes the meter that [`next`](Self::next) named, as it was read.
     pub fn see(&mut self, found: Option<Device>) -> Result<(), BehindError> {
-        let Some(id) = self.next.take() else { return Ok(()) };
-        let is_climbing = self.into.as_ref().is_some_and(|into| {
-            self.above.last().map_or(*into == id, |(_, device)| {
-                device.as_ref().and_then(Device::behind) == Some(&id)
-            })
-        });
-        if !is_climbing {
-            self.left_as_read = found;
-            return Ok(());
+        match self.next.take() {
+            Some(NextMeter::Above(id)) => self.see_above(id, found)?,
+            Some(NextMeter::Left(_)) => self.left_as_read = found,
+            None => {}
         }
+        Ok(())
+    }
 
+    fn see_above(&mut self, id: DeviceId, found: Option<Device>) -> Result<(), BehindError> {
         if self.above.is_empty() {
             let meter = found.as_ref().ok_or_else(|| BehindError::NoMeter(id.clone()))?;
             let is_noted = meter.behind_it().contains(&self.device);
@@ -108,7 +116,8 @@ impl MeterChange {
             return Err(BehindError::TooDeep(meter()));
         }
 
-        self.next = further.or_else(|| self.left.clone().filter(is_new));
+        let left = self.left.clone().filter(is_new);
+        self.next = further.map(NextMeter::Above).or_else(|| left.map(NextMeter::Left));
         Ok(())
     }
 

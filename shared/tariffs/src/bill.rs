@@ -349,8 +349,8 @@ impl<'a> BillFold<'a> {
     }
 }
 
-/// A percentage of what stands above it, or a standing charge as far as it has accrued. What has accrued is added once a
-/// day, and until then there is no such time.
+/// The parts of a percentage, or of a standing charge. `charged` is the time whose standing charges are added at this
+/// step, once a day; at other steps it is `None`, and nothing is added.
 fn charges<'a>(
     per: Per,
     price: &Exact,

@@ -47,7 +47,7 @@ async fn a_channel_whose_messages_nobody_needs_any_more_fails_no_longer() {
 async fn a_channel_for_which_nothing_waits_fails_no_longer() {
     let (world, _) = fail().await;
     for message in &world.store.all_waiting() {
-        assert!(world.store.finish_waiting(message, &invocation()).await.expect("asked"));
+        assert!(world.store.delete_waiting(message, &invocation()).await.expect("asked"));
     }
     world.minute().await.expect("done");
     assert_rest(&world).await;

@@ -432,7 +432,7 @@ async fn a_part_that_another_process_has_sent_is_forgotten() {
     world.minute().await.expect_err("a part is not read");
     assert_eq!(world.receiver.take(), []);
     for message in &world.store.all_waiting() {
-        assert!(world.store.finish_waiting(message, &invocation()).await.expect("asked"));
+        assert!(world.store.delete_waiting(message, &invocation()).await.expect("asked"));
     }
 
     world.pass(TimeDelta::hours(5));

@@ -56,7 +56,7 @@ pub(crate) struct StoreOptions {
     pub(crate) merge: bool,
     /// Whether readings keep the rooms that were sent. The registry does not know where a device was in the past.
     pub(crate) keeps_rooms: bool,
-    /// Whether nothing is stored if any reading is refused.
+    /// Whether nothing is stored if any reading is refused. If the table fails midway, a part may still be stored.
     pub(crate) all_or_nothing: bool,
 }
 

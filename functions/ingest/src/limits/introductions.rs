@@ -31,7 +31,7 @@ struct NewDevices {
 
 impl IntroductionCounts {
     /// Refuses the readings of new devices beyond the sender's limit. Returns the devices that the sender introduces.
-    pub(crate) async fn refuse_beyond_limit(
+    pub(crate) async fn introduce(
         &self,
         session: Session<'_, impl CountIntroduced>,
         request: &mut StoreRequest<'_>,

@@ -60,6 +60,7 @@ pub(crate) fn refuse_all(
     }
 }
 
+/// 400: some lines are refused, and are named. The others, if there are any, are stored.
 fn partial(dialect: Dialect, points: &LinePoints<'_>, report: &StoreReport) -> Response {
     let named = &report.rejected[..report.rejected.len().min(MAX_NAMED)];
     let others = report.rejected.len() - named.len();

@@ -69,7 +69,7 @@ async fn acknowledge_all(rule: &RuleId, call: &mut Call<'_, impl Store>) -> Resu
     }
 }
 
-/// Acknowledges the firing states of a list; returns whether there is one.
+/// Acknowledges the states of a list that fire; returns whether any of them fires.
 async fn acknowledge(
     states: impl IntoIterator<Item = StoredAlertState>,
     call: &mut Call<'_, impl Store>,

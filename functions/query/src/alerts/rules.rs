@@ -190,7 +190,7 @@ pub(crate) async fn judge(rule: &StoredRule, call: &mut Call<'_, impl Store>) ->
         Ok(report) => report,
         Err(failure) => return Some(not_judged("the rule", failure, call)),
     };
-    if let Some(left_out) = LostMessages::of(report.left_out) {
+    if let Some(left_out) = LostMessages::of(report.lost_messages) {
         call.log.warn("alerts.left_out", &left_out);
     }
     if let Some((key, failure)) = report.failures.into_iter().next() {

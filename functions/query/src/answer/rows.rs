@@ -212,7 +212,7 @@ impl<'a> From<&'a Device> for DeviceRow<'a> {
     }
 }
 
-/// The columns of a device in CSV. The last two are there only if newest values are requested.
+/// The columns of a device in CSV if newest values are requested.
 pub(crate) const DEVICE_COLUMNS: [&str; 13] = [
     "device_id",
     "name",
@@ -228,6 +228,9 @@ pub(crate) const DEVICE_COLUMNS: [&str; 13] = [
     "latest_timestamp",
     "latest_as_of",
 ];
+/// The columns of a device in CSV without newest values.
+pub(crate) const COLUMNS_WITHOUT_LATEST: &[&str] =
+    DEVICE_COLUMNS.split_at(DEVICE_COLUMNS.len() - 2).0;
 
 impl Row for DeviceRow<'_> {
     fn cells(&self, columns: &[&str]) -> Vec<CsvCell> {

@@ -149,7 +149,7 @@ async fn without_absent<'a>(
         return Ok(wanted);
     };
     let all: BTreeSet<&RoomId> = rooms.values().flatten().collect();
-    let seen = presence::seen(context.session, all, selection.range).await?;
+    let seen = presence::seen_in_each(context.session, all, selection.range).await?;
 
     let may_have_been_there = |wanted: &WantedDevice<'_>| {
         let device = wanted.device;

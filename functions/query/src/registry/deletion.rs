@@ -127,7 +127,7 @@ async fn begin(id: &DeviceId, call: &mut Call<'_, impl Store>) -> Result<Deletio
 fn is_meter(id: &DeviceId, behind: &[&DeviceId]) -> Problem {
     let detail = format!(
         "{} behind the meter {id}, and sums would count twice; PATCH the member behind of each first.",
-        named(behind, "is", "are")
+        sentence_about(behind, "is", "are")
     );
     Problem::new(ProblemKind::Conflict, detail)
 }
@@ -250,20 +250,20 @@ async fn ensure_empty(id: &RoomId, call: &mut Call<'_, impl Store>) -> Result<()
     }
     let detail = format!(
         "{} in the room {id}; PATCH the room of each, or DELETE it, first.",
-        named(&members.ids.iter().collect::<Vec<_>>(), "is", "are")
+        sentence_about(&members.ids.iter().collect::<Vec<_>>(), "is", "are")
     );
     Err(Problem::new(ProblemKind::Conflict, detail))
 }
 
 /// The beginning of a sentence: some devices by name, the number of the others, and the verb.
-fn named(devices: &[&DeviceId], one: &str, several: &str) -> String {
+fn sentence_about(devices: &[&DeviceId], one_does: &str, several_do: &str) -> String {
     let names: Vec<&str> = devices.iter().take(MAX_NAMED).map(|id| id.as_str()).collect();
     let more = devices.len() - names.len();
     let names = names.join(", ");
     match (devices.len(), more) {
-        (1, _) => format!("The device {names} {one}"),
-        (_, 0) => format!("The devices {names} {several}"),
-        _ => format!("The devices {names} and {more} more {several}"),
+        (1, _) => format!("The device {names} {one_does}"),
+        (_, 0) => format!("The devices {names} {several_do}"),
+        _ => format!("The devices {names} and {more} more {several_do}"),
     }
 }
 

@@ -7,7 +7,9 @@ use serde_json::json;
 
 use crate::answer::page::RowPage;
 use crate::answer::pagination::{self, ListRequest};
-use crate::answer::rows::{DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow};
+use crate::answer::rows::{
+    COLUMNS_WITHOUT_LATEST, DEVICE_COLUMNS, DeviceRow, Latest, ROOM_COLUMNS, RoomRow,
+};
 use crate::answer::sheet::FixedColumns;
 use crate::answer::sheet::metrics_of;
 use crate::ports::Store;
@@ -59,7 +61,7 @@ async fn page_of_devices(
 
     let mut rows: Vec<DeviceRow<'_>> =
         devices.iter().map(|device| DeviceRow::from(*device)).collect();
-    let mut own = &DEVICE_COLUMNS[..DEVICE_COLUMNS.len() - 2];
+    let mut own = COLUMNS_WITHOUT_LATEST;
     if with_latest {
         own = &DEVICE_COLUMNS;
         let latest = NewestReader::of(call).latest_of(&devices).await?;

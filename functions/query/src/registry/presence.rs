@@ -59,7 +59,7 @@ pub(crate) struct RoomDevices {
 }
 
 /// The devices that were seen in each of some rooms in the months of a range.
-pub(crate) async fn seen(
+pub(crate) async fn seen_in_each(
     session: Session<'_, impl Store>,
     rooms: impl IntoIterator<Item = &RoomId>,
     range: TimeRange,
@@ -99,7 +99,7 @@ pub(crate) async fn now_or_seen_in_rooms(
         None => lack = Some(RoomsLack::NoRoomIndex),
     }
 
-    let seen = seen(call.session, rooms, range).await?;
+    let seen = seen_in_each(call.session, rooms, range).await?;
     let units = seen.values().map(|there| units_of(read_halves(there.len() * SEEN_BYTES))).sum();
     ids.extend(seen.values().flatten().cloned());
     if ids.len() > MAX_DEVICES {

@@ -12,9 +12,7 @@ use api::{Problem, ProblemKind, Response};
 use domain::{
     CalendarUnit, Device, DeviceId, MetricName, MetricRule, TariffId, TimeRange, Timestamp, Zone,
 };
-use series::{
-    DeviceQuestion, DeviceValues, Grid, Level, PlannedRead, ReadAllowance, device_values,
-};
+use series::{DeviceQuestion, DeviceRows, Grid, Level, PlannedRead, ReadAllowance, device_rows};
 use table::Session;
 use tariffs::{
     Bill, BillInput, BillLine, EnergyStep, Missing, MissingKind, Per, Prices, Tariff, TariffMeter,
@@ -291,7 +289,7 @@ impl<'r, S: Store> Biller<'r, S> {
         device: &'a Device,
         names: &[MetricName],
         steps: &'a StepPlan,
-    ) -> Result<DeviceValues<'a>, Problem>
+    ) -> Result<DeviceRows<'a>, Problem>
     where
         'r: 'a,
     {
@@ -301,7 +299,7 @@ impl<'r, S: Store> Biller<'r, S> {
         Box::pin(self.allowance.charge(self.session, &planned)).await.map_err(problem)?;
 
         let needs_neighbours = |rule: &MetricRule| *rule != MetricRule::Gauge;
-        let read = Box::pin(device_values(self.session, &question, names, needs_neighbours)).await;
+        let read = Box::pin(device_rows(self.session, &question, names, needs_neighbours)).await;
         let read = read.map_err(problem)?;
         self.reach = hull(self.reach, read.reach);
         Ok(read)

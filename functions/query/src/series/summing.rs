@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Device, DeviceId, Flags, Meter, MetricName, MetricRule, TimeRange, meters_above};
 use series::{
-    BehindMeters, CounterSteps, DeviceValues, EnergyDevice, LeftOut, MovedMeter, PlannedRead,
+    BehindMeters, CounterSteps, DeviceRows, EnergyDevice, LeftOut, MovedMeter, PlannedRead,
     Presence, ReadAllowance, SeriesError, Store, events,
 };
 use table::Session;
@@ -192,7 +192,7 @@ impl<'a> Summing<'a> {
 
         let needs_neighbours = |rule: &MetricRule| *rule != MetricRule::Gauge;
         let questions = reads.iter().map(|read| read.question).zip(names.iter().map(Vec::as_slice));
-        let values: Vec<DeviceValues<'a>> = read_rows(session, questions, needs_neighbours).await?;
+        let values: Vec<DeviceRows<'a>> = read_rows(session, questions, needs_neighbours).await?;
 
         let meters = devices.into_iter().map(|(_, meter)| meter);
         Ok(values

@@ -43,7 +43,7 @@ const MAX_INVOCATION: TimeDelta = TimeDelta::minutes(1);
 pub struct CachedRegistry<C> {
     state: Mutex<State>,
     /// Held while the registry is read, so that concurrent requests share one read.
-    reading: tokio::sync::Mutex<()>,
+    read_lock: tokio::sync::Mutex<()>,
     /// The places of devices, used if memory does not hold the registry.
     pub(super) places: PlaceCache<C>,
     max_age: Duration,
@@ -117,7 +117,7 @@ impl<C: Clock> CachedRegistry<C> {
         let place_age = max_age.saturating_mul(PLACE_AGE_FACTOR);
         Self {
             state: Mutex::default(),
-            reading: tokio::sync::Mutex::new(()),
+            read_lock: tokio::sync::Mutex::new(()),
             places: PlaceCache::new(place_age, clock.clone()),
             max_age,
             clock,
@@ -150,7 +150,7 @@ impl<C: Clock> CachedRegistry<C> {
     ) -> StoreResult<Arc<RegistrySnapshot>> {
         let Some(current) = self.current() else {
             // If another request has read the registry while this one waited, its result is used, however old.
-            let _reading = self.reading.lock().await;
+            let _lock = self.read_lock.lock().await;
             return self.current_if_or_read(|_| true, session, log).await;
         };
         let is_good_enough =
@@ -160,12 +160,12 @@ impl<C: Clock> CachedRegistry<C> {
         }
 
         // One request reads for all. If the table did not answer the last time, the other requests do not wait for it.
-        let _reading = match self.reading.try_lock() {
-            Ok(reading) => reading,
+        let _lock = match self.read_lock.try_lock() {
+            Ok(lock) => lock,
             Err(_) if self.state().back_off.is_some() => {
                 return Ok(with_unreadable_logged(current, log));
             }
-            Err(_) => self.reading.lock().await,
+            Err(_) => self.read_lock.lock().await,
         };
         Ok(self.read_or_stale(current, is_good_enough, session, log).await)
     }
@@ -193,7 +193,7 @@ impl<C: Clock> CachedRegistry<C> {
             return Ok(snapshot);
         }
 
-        let _reading = self.reading.lock().await;
+        let _lock = self.read_lock.lock().await;
         Ok(self.read_or_stale(snapshot, is_new, session, log).await)
     }
 
@@ -205,7 +205,7 @@ impl<C: Clock> CachedRegistry<C> {
         log: &mut WideEvent,
     ) -> StoreResult<Arc<RegistrySnapshot>> {
         let begun_before = self.state().reads_begun;
-        let _reading = self.reading.lock().await;
+        let _lock = self.read_lock.lock().await;
         self.current_if_or_read(|_| self.state().last_success > begun_before, session, log).await
     }
 
@@ -227,7 +227,7 @@ impl<C: Clock> CachedRegistry<C> {
             return Ok(with_unreadable_logged(current, log));
         }
 
-        let _reading = self.reading.lock().await;
+        let _lock = self.read_lock.lock().await;
         self.current_if_or_read(is_new, session, log).await
     }
 
@@ -338,7 +338,7 @@ impl<C: Clock> CachedRegistry<C> {
         domain::DELETION_QUIET.max(age.checked_add(&MAX_INVOCATION).unwrap_or(age))
     }
 
-    /// The registry in memory if `is_good_enough` accepts it, else read from the table. The caller holds `reading`.
+    /// The registry in memory if `is_good_enough` accepts it, else read from the table. The caller holds `read_lock`.
     async fn current_if_or_read(
         &self,
         is_good_enough: impl Fn(&RegistrySnapshot) -> bool,
@@ -353,7 +353,7 @@ impl<C: Clock> CachedRegistry<C> {
     }
 
     /// Like `current_if_or_read`, but logs the error and returns `stale` if the table does not answer in time. The
-    /// caller holds `reading`.
+    /// caller holds `read_lock`.
     async fn read_or_stale(
         &self,
         stale: Arc<RegistrySnapshot>,
@@ -377,7 +377,7 @@ impl<C: Clock> CachedRegistry<C> {
         })
     }
 
-    /// Reads the registry and replaces the snapshot in memory. The caller holds `reading`.
+    /// Reads the registry and replaces the snapshot in memory. The caller holds `read_lock`.
     async fn read(
         &self,
         session: Session<'_, impl ReadRegistry>,

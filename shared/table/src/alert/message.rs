@@ -141,14 +141,9 @@ impl WaitingMessage {
         WaitingKey { channel: self.channel.clone(), alert, number }
     }
 
-    /// Whether the message may be sent now: it is due, and no sender has it.
-    pub fn is_free(&self, now: Timestamp) -> bool {
-        self.is_due(now) && !self.is_leased(now)
-    }
-
     /// Whether the time of the message has come. A message that was never postponed, or that a clock that was
     /// ahead has judged, is always due.
-    fn is_due(&self, now: Timestamp) -> bool {
+    pub fn is_due(&self, now: Timestamp) -> bool {
         let was_never_postponed = self.next <= self.logged.at;
         let is_of_clock_ahead = self.logged.at > now;
         was_never_postponed || is_of_clock_ahead || !is_ahead(self.next, MAX_POSTPONED, now)

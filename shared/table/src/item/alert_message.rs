@@ -130,11 +130,11 @@ mod tests {
         ] {
             let new = WaitingMessage::new(given::channel_id("c"), logged(), after(next));
             let waiting = WaitingMessage { lease: lease.map(after), ..new };
-            assert_eq!(waiting.is_free(now), is_free, "{next} {lease:?}");
+            assert_eq!(waiting.is_due(now) && !waiting.is_leased(now), is_free, "{next} {lease:?}");
         }
         let ahead = WaitingMessage::new(given::channel_id("c"), logged(), now);
-        assert!(ahead.is_free(after(-5 * 60)), "judged by a clock that was ahead");
+        assert!(ahead.is_due(after(-5 * 60)), "judged by a clock that was ahead");
         let postponed = WaitingMessage::new(given::channel_id("c"), logged(), after(1));
-        assert!(postponed.is_free(after(-5 * 60)), "postponed by a clock that was ahead");
+        assert!(postponed.is_due(after(-5 * 60)), "postponed by a clock that was ahead");
     }
 }

@@ -89,10 +89,11 @@ impl<D: Db> Patterns<'_, D> {
         })
     }
 
-    /// Deletes a sent message, if its lease is still that of `leased`; returns whether it was deleted.
-    pub async fn finish_waiting(self, leased: &WaitingMessage) -> StoreResult<bool> {
-        let deletion = delete(&Key::AlertWaiting(leased.key()));
-        self.is_written(deletion.when([present(PK), is_leased_as(leased)])).await
+    /// Deletes a message that was sent, or that nobody needs, if its lease is still that of `known`; returns whether it
+    /// was deleted.
+    pub async fn delete_waiting(self, known: &WaitingMessage) -> StoreResult<bool> {
+        let deletion = delete(&Key::AlertWaiting(known.key()));
+        self.is_written(deletion.when([present(PK), is_leased_as(known)])).await
     }
 
     /// Postpones a message until `next`, if its lease is still that of `leased`; returns whether it is postponed. A

@@ -54,8 +54,8 @@ impl MetricColumns {
     }
 }
 
-/// The settings of a metric on each device that has the metric. Devices that means of rooms leave out are skipped,
-/// unless there are only such devices.
+/// The settings of a metric on each device that has the metric. Rows of several devices skip a device whose metric does
+/// not describe its room (`not_of_room`), unless there are only such devices.
 fn shown_infos<'d>(
     name: &MetricName,
     devices: &[&'d Device],

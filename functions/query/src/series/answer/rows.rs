@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::{Problem, Response};
 use domain::{DeviceId, Exact, MetricName, RoomId, TimeRange, Timestamp, Unit};
 use serde::Serialize;
-use series::{Combine, DeviceValues, Level, MovedMeter, NotCombined, OutOfMeans, value_of};
+use series::{Combine, DeviceRows, Level, MovedMeter, NotCombined, OutOfMeans, value_of};
 
 use super::columns::MetricColumns;
 use super::write::respond;
@@ -90,7 +90,7 @@ struct RowGroup<'a> {
     /// The device, if it is one of several that have a row each.
     device_id: Option<&'a DeviceId>,
     columns: MetricColumns,
-    devices: Vec<DeviceValues<'a>>,
+    devices: Vec<DeviceRows<'a>>,
     /// For each column, the indices of the devices that count.
     counted: Vec<Vec<usize>>,
     left_out: Vec<NotCombined<'a>>,
@@ -99,7 +99,7 @@ struct RowGroup<'a> {
 
 impl<'a> RowGroup<'a> {
     /// The rows of one device, which counts in each column.
-    fn one(of: GroupOf<'a>, columns: MetricColumns, device: DeviceValues<'a>) -> Self {
+    fn one(of: GroupOf<'a>, columns: MetricColumns, device: DeviceRows<'a>) -> Self {
         let device_id = (of != GroupOf::Device).then(|| device.device.id());
         let counted = vec![vec![0]; columns.0.len()];
         let (left_out, moved_meters) = (Vec::new(), Vec::new());
@@ -111,7 +111,7 @@ impl<'a> RowGroup<'a> {
     fn combined(
         of: GroupOf<'a>,
         columns: MetricColumns,
-        devices: Vec<DeviceValues<'a>>,
+        devices: Vec<DeviceRows<'a>>,
         meters: SumExclusions<'a>,
     ) -> Self {
         let left_out = meters.left_out.iter().cloned();
@@ -247,7 +247,7 @@ impl<'a> SeriesAnswer<'a> {
     }
 
     /// Notes which kinds of items and which time were read for a group, even if no row shows them.
-    pub(crate) fn note_read(&mut self, values: &[DeviceValues<'a>]) {
+    pub(crate) fn note_read(&mut self, values: &[DeviceRows<'a>]) {
         self.levels.extend(levels(values.iter()));
         self.reach = values.iter().map(|device| device.reach).fold(self.reach, hull);
     }
@@ -257,7 +257,7 @@ impl<'a> SeriesAnswer<'a> {
         &mut self,
         group: &DeviceGroup<'_>,
         rooms: &RoomsOfRows<'_>,
-        values: &[DeviceValues<'a>],
+        values: &[DeviceRows<'a>],
     ) {
         // The group `NoRoom` comes last, so it takes out what the groups of rooms have noted.
         for device in values {
@@ -275,7 +275,7 @@ impl<'a> SeriesAnswer<'a> {
         &mut self,
         group: &'a DeviceGroup<'a>,
         columns: MetricColumns,
-        values: Vec<DeviceValues<'a>>,
+        values: Vec<DeviceRows<'a>>,
         meters: SumExclusions<'a>,
     ) {
         if !self.is_by_room {
@@ -287,7 +287,7 @@ impl<'a> SeriesAnswer<'a> {
         if !group.of.is_combined() {
             let rows = values.into_iter();
             self.groups.extend(rows.map(|device| RowGroup::one(group.of, columns.clone(), device)));
-        } else if group.of == GroupOf::All || !values.is_empty() {
+        } else if group.of == GroupOf::Together || !values.is_empty() {
             self.groups.push(RowGroup::combined(group.of, columns, values, meters));
         }
     }
@@ -297,7 +297,7 @@ impl<'a> SeriesAnswer<'a> {
         let span = found.span(self.plan, self.reach);
         let is_lacking = span.is_lacking();
 
-        let combined = self.groups.first().filter(|group| group.of == GroupOf::All);
+        let combined = self.groups.first().filter(|group| group.of == GroupOf::Together);
         let rooms: Vec<RoomSummary<'_>> =
             self.groups.iter().filter_map(RowGroup::summary_of_room).collect();
         let sources: Vec<&str> = self.levels.iter().map(|level| level.as_str()).collect();
@@ -346,14 +346,14 @@ impl SeriesHeader {
 
 /// The share of the expected readings that arrived, as the mean of the devices, cut to hundredths.
 fn coverage<'a>(
-    devices: impl Iterator<Item = &'a DeviceValues<'a>>,
+    devices: impl Iterator<Item = &'a DeviceRows<'a>>,
     row_index: usize,
     range: TimeRange,
     now: Timestamp,
 ) -> Option<Exact> {
     let time = TimeRange::new(range.from(), range.to().min(now)).ok()?;
     let time = time.length().num_milliseconds();
-    let of_device = |device: &DeviceValues<'_>| {
+    let of_device = |device: &DeviceRows<'_>| {
         let counts = device.metrics.values().filter_map(|metric| metric.rows.get(row_index));
         let counts = counts.filter_map(|row| row.rollup.as_ref()).map(|rollup| rollup.count);
         let count = i128::from(counts.max().unwrap_or(0));

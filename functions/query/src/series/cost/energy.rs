@@ -3,7 +3,7 @@
 use api::Problem;
 use chrono::TimeDelta;
 use domain::{Amount, CalendarUnit, MetricName, TimeRange, Timestamp, Zone};
-use series::{DeviceValues, RowValues, counted, counted_amount};
+use series::{DeviceRows, RowValues, counted, counted_amount};
 use tariffs::{EnergyStep, EstimatedEnergy, Per};
 
 use super::meter::BilledMeter;
@@ -49,7 +49,7 @@ fn empty_step(range: &TimeRange) -> EnergyStep {
 fn add(
     steps: &mut [EnergyStep],
     meter: &BilledMeter<'_>,
-    values: &DeviceValues<'_>,
+    values: &DeviceRows<'_>,
     rolled_up: Option<Timestamp>,
 ) {
     for (index, name) in meter.names.iter().enumerate() {

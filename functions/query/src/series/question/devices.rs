@@ -49,8 +49,8 @@ pub(crate) struct QuestionDevices {
 }
 
 impl QuestionDevices {
-    /// Finds the devices. If a requested metric is on none of them, the registry is read again: another instance may
-    /// have registered the metric or its device.
+    /// Finds the devices. If they cannot answer the question, the registry is read again: another instance may have
+    /// registered a device or a metric. `is_answerable` gets the devices of the answer, beside all that was found.
     pub(crate) async fn find(
         search: DeviceSearch<'_>,
         is_answerable: impl Fn(&Self, &[&Device]) -> bool,
@@ -58,8 +58,7 @@ impl QuestionDevices {
     ) -> Result<Self, Problem> {
         let registry = &call.shared.registry;
         let found = Self::look_up(search, call).await?;
-        // `CachedRegistry::device` has then read the device from the table just now, so reading the registry brings no
-        // news of it.
+        // `look_up` reads the device of a large registry from the table, so reading the registry brings no news of it.
         let was_read_alone = found.device.is_some() && registry.would_read_many();
         if was_read_alone || is_answerable(&found, &found.devices()?) {
             return Ok(found);
@@ -120,7 +119,7 @@ impl QuestionDevices {
         }
         if search.is_by_room {
             let rooms = self.snapshot().rooms.keys();
-            self.of_rooms.seen = presence::seen(call.session, rooms, range).await?;
+            self.of_rooms.seen = presence::seen_in_each(call.session, rooms, range).await?;
         }
         Ok(())
     }
@@ -173,7 +172,7 @@ impl QuestionDevices {
         let of = match grouping {
             _ if !self.is_shared() => GroupOf::Device,
             Grouping::Apart => GroupOf::Apart,
-            Grouping::Together | Grouping::ByRoom => GroupOf::All,
+            Grouping::Together | Grouping::ByRoom => GroupOf::Together,
         };
         vec![DeviceGroup { of, rooms: self.rooms.clone(), devices: devices.to_vec() }]
     }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::Problem;
 use domain::{Device, DeviceId, MAX_ROLLUP_ROOMS, MetricName, MetricRule, RoomId, meters_above};
 use series::{
-    BehindMeters, DEVICE_CONCURRENCY, DeviceQuestion, DeviceValues, LeftOut, MovedMeter,
-    PlannedRead, Presence, SeriesError, Store, device_values, presences,
+    BehindMeters, DEVICE_CONCURRENCY, DeviceQuestion, DeviceRows, LeftOut, MovedMeter, PlannedRead,
+    Presence, SeriesError, Store, device_rows, presences,
 };
 use table::{Session, at_once};
 
@@ -20,7 +20,7 @@ pub(crate) enum GroupOf<'a> {
     /// The device that the request's path names.
     Device,
     /// Several devices, which share a row.
-    All,
+    Together,
     /// Several devices, each with a row of its own.
     Apart,
     /// The devices of a room, which share a row.
@@ -32,7 +32,7 @@ pub(crate) enum GroupOf<'a> {
 impl<'a> GroupOf<'a> {
     /// Whether the devices of the group share one row.
     pub(crate) const fn is_combined(self) -> bool {
-        matches!(self, Self::All | Self::Room(_))
+        matches!(self, Self::Together | Self::Room(_))
     }
 
     /// The room, if the rows are about the devices of a room.
@@ -66,7 +66,7 @@ impl DeviceGroup<'_> {
         &self,
         request: &SeriesRequest,
         names: &[MetricName],
-        values: &[DeviceValues<'_>],
+        values: &[DeviceRows<'_>],
     ) -> Result<MetricColumns, Problem> {
         let present = values.iter().filter(|device| self.was_present(device));
         let present: Vec<&Device> = present.map(|device| device.device).collect();
@@ -75,7 +75,7 @@ impl DeviceGroup<'_> {
             let room = match self.of {
                 GroupOf::Room(room) => room.as_str(),
                 GroupOf::NoRoom => "no room",
-                GroupOf::Device | GroupOf::All | GroupOf::Apart => return problem,
+                GroupOf::Device | GroupOf::Together | GroupOf::Apart => return problem,
             };
             problem.detail = format!("{} (in {room})", problem.detail);
             problem
@@ -107,14 +107,14 @@ impl DeviceGroup<'_> {
         names: &[MetricName],
         needs_neighbours: impl Fn(&MetricRule) -> bool + Copy,
         plan: &'a RowPlan,
-    ) -> Result<Vec<DeviceValues<'a>>, SeriesError> {
+    ) -> Result<Vec<DeviceRows<'a>>, SeriesError> {
         let devices = self.devices.iter().map(|device| (self.question(device, plan), names));
         read_rows(session, devices, needs_neighbours).await
     }
 
     /// Whether a device was in the rooms of the group: it is there now, has readings there, or has a share of a
     /// counter's rise or of a power.
-    pub(crate) fn was_present(&self, values: &DeviceValues<'_>) -> bool {
+    pub(crate) fn was_present(&self, values: &DeviceRows<'_>) -> bool {
         let Some(rooms) = &self.rooms else { return true };
         let is_there_now = values.device.place().room().is_some_and(|room| rooms.contains(room));
         let mut pieces = values.gathered.pieces.iter();
@@ -126,7 +126,7 @@ impl DeviceGroup<'_> {
     /// own have no sum.
     pub(crate) async fn sum_exclusions<'a, S: Store>(
         &self,
-        values: &[DeviceValues<'a>],
+        values: &[DeviceRows<'a>],
         sums: impl Iterator<Item = &MetricName>,
         behind: impl Fn(&DeviceId) -> Option<&'a DeviceId> + Copy,
         plan: &RowPlan,
@@ -137,9 +137,9 @@ impl DeviceGroup<'_> {
         }
 
         let sums: Vec<MetricSum<'_, 'a>> = sums.map(|name| self.sum_of(name, values)).collect();
-        let meters: BTreeMap<&DeviceId, &DeviceValues<'a>> =
+        let meters: BTreeMap<&DeviceId, &DeviceRows<'a>> =
             sums.iter().flat_map(|sum| sum.meters(behind)).collect();
-        let meters: Vec<&DeviceValues<'a>> = meters.into_values().collect();
+        let meters: Vec<&DeviceRows<'a>> = meters.into_values().collect();
         let devices: Vec<&Device> = values.iter().map(|values| values.device).collect();
         let question = |device| self.question(device, plan);
         let presences = presences(session, &meters, question, &devices, behind).await?;
@@ -162,12 +162,12 @@ impl DeviceGroup<'_> {
     fn sum_of<'v, 'a>(
         &self,
         name: &'v MetricName,
-        values: &'v [DeviceValues<'a>],
+        values: &'v [DeviceRows<'a>],
     ) -> MetricSum<'v, 'a> {
-        let measures = |device: &&DeviceValues<'a>| {
+        let measures = |device: &&DeviceRows<'a>| {
             device.metrics.contains_key(name) && device.device.not_of_room(name).is_none()
         };
-        let measuring: BTreeMap<&'a DeviceId, &DeviceValues<'a>> =
+        let measuring: BTreeMap<&'a DeviceId, &DeviceRows<'a>> =
             values.iter().filter(measures).map(|device| (device.device.id(), device)).collect();
         let present = measuring.iter().filter(|(_, device)| self.was_present(device));
         let present = present.map(|(id, _)| *id).collect();
@@ -179,7 +179,7 @@ impl DeviceGroup<'_> {
 struct MetricSum<'v, 'a> {
     name: &'v MetricName,
     /// The devices that measure the metric.
-    measuring: BTreeMap<&'a DeviceId, &'v DeviceValues<'a>>,
+    measuring: BTreeMap<&'a DeviceId, &'v DeviceRows<'a>>,
     /// The measuring devices that were in the rooms.
     present: Vec<&'a DeviceId>,
 }
@@ -189,7 +189,7 @@ impl<'v, 'a> MetricSum<'v, 'a> {
     fn meters(
         &self,
         behind: impl Fn(&DeviceId) -> Option<&'a DeviceId> + Copy,
-    ) -> impl Iterator<Item = (&'a DeviceId, &'v DeviceValues<'a>)> {
+    ) -> impl Iterator<Item = (&'a DeviceId, &'v DeviceRows<'a>)> {
         let above = self.present.iter().flat_map(move |id| meters_above(id, behind));
         above.filter_map(|meter| Some((meter, *self.measuring.get(meter)?)))
     }
@@ -218,9 +218,9 @@ pub(crate) async fn read_rows<'a, 'n, S: Store>(
     session: Session<'_, S>,
     devices: impl Iterator<Item = (DeviceQuestion<'a>, &'n [MetricName])>,
     needs_neighbours: impl Fn(&MetricRule) -> bool + Copy,
-) -> Result<Vec<DeviceValues<'a>>, SeriesError> {
+) -> Result<Vec<DeviceRows<'a>>, SeriesError> {
     let reads = devices.map(|(question, names)| async move {
-        device_values(session, &question, names, needs_neighbours).await
+        device_rows(session, &question, names, needs_neighbours).await
     });
     at_once(DEVICE_CONCURRENCY, reads).await
 }
@@ -241,14 +241,14 @@ impl<'a> RoomsOfRows<'a> {
 
     /// Whether a device has rows in a group. In the group `NoRoom` it has none if it sent something in a room of the
     /// answer, and nothing without a room.
-    pub(crate) fn has_rows(&self, group: &DeviceGroup<'_>, values: &DeviceValues<'_>) -> bool {
+    pub(crate) fn has_rows(&self, group: &DeviceGroup<'_>, values: &DeviceRows<'_>) -> bool {
         let pieces = || values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
         let is_of_rows = pieces().flatten().any(|room| self.has(room.as_ref()));
         group.of != GroupOf::NoRoom || !is_of_rows || pieces().any(|rooms| rooms.contains(&None))
     }
 
     /// Whether a device sent something without a room, or in a room that is not in the answer.
-    pub(crate) fn has_readings_elsewhere(&self, values: &DeviceValues<'_>) -> bool {
+    pub(crate) fn has_readings_elsewhere(&self, values: &DeviceRows<'_>) -> bool {
         let mut rooms = values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
         // A rollup names a limited number of rooms. If it names this number, there may be others.
         rooms.any(|rooms| {

@@ -6,7 +6,7 @@ use api::caching::{with_revalidation, with_short_life};
 use api::{Problem, Response};
 use domain::{CalendarUnit, Device, TimeRange, Timestamp, Zone};
 use serde::Serialize;
-use series::{DeviceQuestion, DeviceValues, Grid, Horizon, Level, RollupLag, UnfoldedChanges};
+use series::{DeviceQuestion, DeviceRows, Grid, Horizon, Level, RollupLag, UnfoldedChanges};
 
 use super::request::{QueryScope, SeriesRequest};
 use crate::ports::Store;
@@ -151,6 +151,6 @@ pub(crate) fn hull(one: TimeRange, other: TimeRange) -> TimeRange {
 }
 
 /// The kinds of items that the rows of devices are made from.
-pub(crate) fn levels<'a>(values: impl Iterator<Item = &'a DeviceValues<'a>>) -> BTreeSet<Level> {
+pub(crate) fn levels<'a>(values: impl Iterator<Item = &'a DeviceRows<'a>>) -> BTreeSet<Level> {
     values.flat_map(|device| device.gathered.levels.iter().copied()).collect()
 }

@@ -11,10 +11,10 @@ use runtime::clock::Clock;
 use table::{AlertKey, Invocation, Listing, StoreError, StoredAlertState, WaitingMessage};
 
 use crate::Alerting;
+use crate::paged::ReadItems;
 use crate::ports::Store;
 use crate::round::ChannelRound;
 use crate::storm::{Storms, may_storm, read_recent};
-use crate::task::ReadTasks;
 use crate::waiting::{Waiting, hold_back, is_test, lasting_key};
 
 /// The number of states that are read at once.
@@ -46,10 +46,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// is sent once more.
     pub(crate) async fn waiting(&self, on_channel: &mut ChannelRound<'_, S>) -> Waiting {
         let (beginning, now) = (on_channel.round.beginning, self.clock.now());
-        let reading = part_for_reading(beginning.invocation);
-        let session = beginning.within(&reading).at(now);
+        let read_time = time_to_read(beginning.invocation);
+        let session = beginning.within(&read_time).at(now);
         let read = self.waiting_positions.read_on(session, &on_channel.channel.id).await;
-        let ReadTasks { tasks: mut waiting, unreadable, has_begun_later, is_cut, failure } = read;
+        let ReadItems { items: mut waiting, unreadable, has_begun_later, is_cut, failure } = read;
         let is_delivered =
             |message: &mut WaitingMessage| self.undeleted.get(&lasting_key(message), now).is_some();
         // Delivered messages are taken out first: their leases would hold back later messages of their states.
@@ -65,7 +65,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         hold_back(&mut waiting, |message| message.is_leased(now));
         // A postponed message delays no later message: when its time comes, it is sent only if it is still true.
-        waiting.retain(|message| message.is_free(now));
+        waiting.retain(|message| message.is_due(now));
         Waiting { free: waiting, delivered, count }
     }
 
@@ -79,8 +79,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             return Storms::default();
         }
         let now = self.clock.now();
-        let reading = part_for_reading(on_channel.round.beginning.invocation);
-        let session = on_channel.round.beginning.within(&reading).at(now);
+        let read_time = time_to_read(on_channel.round.beginning.invocation);
+        let session = on_channel.round.beginning.within(&read_time).at(now);
         let recent = on_channel
             .round
             .recent
@@ -99,10 +99,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         on_channel: &mut ChannelRound<'_, S>,
     ) -> ReadStates {
         let time = on_channel.round.beginning.invocation.remaining().saturating_sub(SENDING);
-        let reading = on_channel.round.beginning.invocation.shortened_to(time);
+        let read_time = on_channel.round.beginning.invocation.shortened_to(time);
         let mut found = Listing::default();
         for (nth, some) in keys.chunks(STATES).enumerate() {
-            match on_channel.round.beginning.within(&reading).alert_states(some).await {
+            match on_channel.round.beginning.within(&read_time).alert_states(some).await {
                 Ok(states) => {
                     found.found.extend(states.found);
                     found.unreadable.extend(states.unreadable);
@@ -131,10 +131,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             |id: &RuleId| on_channel.round.rules.get(id).is_some_and(|rule| rule.definition.is_on);
         let doubtful: BTreeSet<_> = named.filter(|id| !is_on(id)).collect();
 
-        let reading = part_for_reading(on_channel.round.beginning.invocation);
+        let read_time = time_to_read(on_channel.round.beginning.invocation);
         let mut about = ReadAbout { found: BTreeSet::new(), unread: BTreeSet::new() };
         for id in doubtful {
-            match on_channel.round.beginning.within(&reading).alert_rule(id).await {
+            match on_channel.round.beginning.within(&read_time).alert_rule(id).await {
                 Ok(Some(rule)) if rule.definition.is_on => {}
                 Ok(_) => drop(about.found.insert(id.clone())),
                 // A rule that cannot be read was not deleted.
@@ -150,6 +150,6 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 }
 
 /// The time for reading one kind of items. The rest is for other kinds, and for sending.
-fn part_for_reading(invocation: &Invocation) -> Invocation {
+fn time_to_read(invocation: &Invocation) -> Invocation {
     invocation.shortened_to(invocation.remaining() / 3)
 }
