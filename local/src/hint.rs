@@ -15,7 +15,7 @@ use crate::warning::WarningLimiter;
 pub(crate) struct LocalHint(Arc<Notify>);
 
 impl Hint for LocalHint {
-    async fn ask(&self, _: Deadline) -> Result<(), String> {
+    async fn give(&self, _: Deadline) -> Result<(), String> {
         self.0.notify_one();
         Ok(())
     }

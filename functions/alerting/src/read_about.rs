@@ -45,9 +45,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// sends a message, later messages of its state wait. If the process dies, or cannot note the result, the message
     /// is sent once more.
     pub(crate) async fn waiting(&self, on_channel: &mut ChannelRound<'_, S>) -> Waiting {
-        let (beginning, now) = (on_channel.round.beginning, self.clock.now());
-        let read_time = time_to_read(beginning.invocation);
-        let session = beginning.within(&read_time).at(now);
+        let (for_sending, now) = (on_channel.round.for_sending, self.clock.now());
+        let read_time = time_to_read(for_sending.invocation);
+        let session = for_sending.within(&read_time).at(now);
         let read = self.waiting_positions.read_on(session, &on_channel.channel.id).await;
         let ReadItems { items: mut waiting, unreadable, has_begun_later, is_cut, failure } = read;
         let is_delivered =
@@ -79,8 +79,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             return Storms::default();
         }
         let now = self.clock.now();
-        let read_time = time_to_read(on_channel.round.beginning.invocation);
-        let session = on_channel.round.beginning.within(&read_time).at(now);
+        let read_time = time_to_read(on_channel.round.for_sending.invocation);
+        let session = on_channel.round.for_sending.within(&read_time).at(now);
         let recent = on_channel
             .round
             .recent
@@ -98,11 +98,11 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         keys: &[AlertKey],
         on_channel: &mut ChannelRound<'_, S>,
     ) -> ReadStates {
-        let time = on_channel.round.beginning.invocation.remaining().saturating_sub(SENDING);
-        let read_time = on_channel.round.beginning.invocation.shortened_to(time);
+        let time = on_channel.round.for_sending.invocation.remaining().saturating_sub(SENDING);
+        let read_time = on_channel.round.for_sending.invocation.shortened_to(time);
         let mut found = Listing::default();
         for (nth, some) in keys.chunks(STATES).enumerate() {
-            match on_channel.round.beginning.within(&read_time).alert_states(some).await {
+            match on_channel.round.for_sending.within(&read_time).alert_states(some).await {
                 Ok(states) => {
                     found.found.extend(states.found);
                     found.unreadable.extend(states.unreadable);
@@ -131,10 +131,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             |id: &RuleId| on_channel.round.rules.get(id).is_some_and(|rule| rule.definition.is_on);
         let doubtful: BTreeSet<_> = named.filter(|id| !is_on(id)).collect();
 
-        let read_time = time_to_read(on_channel.round.beginning.invocation);
+        let read_time = time_to_read(on_channel.round.for_sending.invocation);
         let mut about = ReadAbout { found: BTreeSet::new(), unread: BTreeSet::new() };
         for id in doubtful {
-            match on_channel.round.beginning.within(&read_time).alert_rule(id).await {
+            match on_channel.round.for_sending.within(&read_time).alert_rule(id).await {
                 Ok(Some(rule)) if rule.definition.is_on => {}
                 Ok(_) => drop(about.found.insert(id.clone())),
                 // A rule that cannot be read was not deleted.

@@ -11,9 +11,9 @@ use crate::storm::RecentMessages;
 pub(crate) struct SendingRound<'a, S> {
     pub(crate) rules: &'a AlertRules,
     /// The part of the time in which requests are chosen and begun.
-    pub(crate) beginning: Session<'a, S>,
+    pub(crate) for_sending: Session<'a, S>,
     /// The whole time of the round, for noting the results of requests.
-    pub(crate) noting: Session<'a, S>,
+    pub(crate) for_noting: Session<'a, S>,
     /// The messages of the last ten minutes, by which storms are found. The first channel that needs them reads them.
     pub(crate) recent: OnceCell<RecentMessages>,
 }

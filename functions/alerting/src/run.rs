@@ -152,17 +152,17 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Sends waiting messages, and notes the results within `time`. A channel that fails delays no other channel.
     async fn send(&self, session: Session<'_, S>, rules: &AlertRules, time: Duration) -> AllSent {
         // A request begins only if its answer can still be awaited and noted.
-        let noting = session.invocation.shortened_to(time);
-        let beginning =
-            session.invocation.shortened_to(time.saturating_sub(sending::TIMEOUT + NOTING));
-        let (noting, beginning) = (session.within(&noting), session.within(&beginning));
+        let whole = session.invocation.shortened_to(time);
+        let begin = session.invocation.shortened_to(time.saturating_sub(sending::TIMEOUT + NOTING));
+        let (for_noting, for_sending) = (session.within(&whole), session.within(&begin));
+
         // The channels are read anew: they say whether a channel fails, and how long it is left alone.
-        let channels = match beginning.channels().await {
+        let channels = match for_sending.channels().await {
             Ok(channels) => channels.found,
             Err(error) => return AllSent::without_channels(error),
         };
 
-        let round = SendingRound { rules, beginning, noting, recent: OnceCell::new() };
+        let round = SendingRound { rules, for_sending, for_noting, recent: OnceCell::new() };
         AllSent::of(self.send_all(&channels, &round).await)
     }
 

@@ -73,7 +73,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
             // Messages are deleted while others are sent, because a throttled deletion may use up all the time.
             let delivered = std::mem::take(&mut waiting.delivered);
-            let deleting = self.delete_delivered(round.noting, &delivered);
+            let deleting = self.delete_delivered(round.for_noting, &delivered);
             let serving = Box::pin(self.serve(waiting, &mut on_channel));
             let (deleted, served) = join(deleting, serving).await;
             if let Err(error) = deleted.and(served) {
@@ -101,18 +101,18 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         if chosen.send.is_empty() {
             // If every waiting message was dropped, nothing can fail or succeed any more.
             if count == Some(on_channel.result.dropped) {
-                self.end_failing(round.beginning, on_channel).await?;
+                self.end_failing(round.for_sending, on_channel).await?;
             }
             return Ok(());
         }
 
-        if round.beginning.invocation.remaining() < ENOUGH {
+        if round.for_sending.invocation.remaining() < ENOUGH {
             on_channel.result.is_cut = true;
             return Ok(());
         }
 
-        let preparing = round.beginning.invocation.shortened_to(MAX_PREPARING);
-        let session = round.beginning.within(&preparing);
+        let preparing = round.for_sending.invocation.shortened_to(MAX_PREPARING);
+        let session = round.for_sending.within(&preparing);
         // The secret is read before the lease: a leased message that is not sent waits for the end of its lease.
         let secret = self.secret(session, channel).await?;
         // Half of the time is for leases, the other half for reading names.
@@ -126,12 +126,13 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         match self.deliver(session, secret, &leased, &storms, round).await {
             Ok(()) => {
                 on_channel.result.messages = leased.messages.len();
+                // What another process has leased counts as sent.
                 let done = [&chosen.obsolete[..], &leased.messages, &leased.of_others].concat();
                 storms.note_begun(&self.begun_storms, &channel.id, &done, self.clock.now());
                 self.note_delivered(&leased.messages, on_channel).await?;
             }
             Err(failure) => {
-                let noted = self.note_failed(round.noting, channel, &leased, &failure).await;
+                let noted = self.note_failed(round.for_noting, channel, &leased, &failure).await;
                 on_channel.result.failure = Some(failure.reason);
                 noted?;
             }
@@ -169,7 +170,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         chosen.obsolete.extend(again.obsolete);
         chosen.obsolete.extend(of_ended);
         for message in &mut chosen.send {
-            message.storm = storms.number(message);
+            message.storm = storms.device_count(message);
         }
 
         (chosen, storms)
@@ -221,9 +222,9 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     /// Otherwise the receiver could get the obsolete message last.
     async fn drop_messages(&self, chosen: &mut Chosen, on_channel: &mut ChannelRound<'_, S>) {
         // Half of the time is for deleting, the other half for sending.
-        let beginning = on_channel.round.beginning;
-        let dropping = beginning.invocation.shortened_to(beginning.invocation.remaining() / 2);
-        let session = beginning.within(&dropping);
+        let for_sending = on_channel.round.for_sending;
+        let dropping = for_sending.invocation.shortened_to(for_sending.invocation.remaining() / 2);
+        let session = for_sending.within(&dropping);
         let finished = chosen.obsolete.iter().map(|message| session.delete_waiting(message));
         let finished: Vec<_> = finished.collect();
         let results: Vec<_> = stream::iter(finished).buffered(CONCURRENCY).collect().await;
@@ -366,8 +367,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         leased: &[WaitingMessage],
         on_channel: &mut ChannelRound<'_, S>,
     ) -> StoreResult<()> {
-        let deleting = self.delete_delivered(on_channel.round.noting, leased);
-        let ending = self.end_failing(on_channel.round.noting, on_channel);
+        let deleting = self.delete_delivered(on_channel.round.for_noting, leased);
+        let ending = self.end_failing(on_channel.round.for_noting, on_channel);
         let (deleted, ended) = join(deleting, ending).await;
         deleted.and(ended)
     }

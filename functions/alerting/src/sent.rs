@@ -27,7 +27,7 @@ pub(crate) struct ChannelResult {
     pub(crate) due_since: Option<Timestamp>,
     /// Whether some waiting messages were not read.
     pub(crate) is_unread: bool,
-    /// Whether the time ran out.
+    /// Whether messages that could be sent are left to the next round: the time ran out, or others go first.
     pub(crate) is_cut: bool,
     /// The table's error.
     pub(crate) error: Option<StoreError>,

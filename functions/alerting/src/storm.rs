@@ -121,7 +121,7 @@ impl Storms {
     }
 
     /// The device count of a storm's message; `None` for other messages.
-    pub(crate) fn number(&self, message: &WaitingMessage) -> Option<usize> {
+    pub(crate) fn device_count(&self, message: &WaitingMessage) -> Option<usize> {
         self.device_counts.get(&message.logged.alert.rule).copied().filter(|_| !is_test(message))
     }
 

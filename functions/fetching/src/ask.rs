@@ -44,7 +44,7 @@ pub(crate) struct Answered {
 }
 
 impl<S: Store, C: Clock> Fetching<S, C> {
-    /// Makes one request to a maker, and delivers the new parts of the answer.
+    /// Makes one request to a maker, and hands ingest those parts of the answer that it has not stored yet.
     pub(crate) async fn ask(&self, errand: &Errand<'_>, question: &Question) -> Answered {
         let Delivering { id, source, run, .. } = &errand.to;
         let Question { position, device } = question;

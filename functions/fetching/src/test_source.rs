@@ -81,8 +81,8 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         Ok(TestReply { error: tried.err(), ..reply })
     }
 
-    /// Counts the requests of a source that is not saved, for all of its kind together. Only this process knows the
-    /// count: an account is not known before it is saved.
+    /// Counts requests towards the budget of all unsaved sources of this kind; fails beyond it. Only this process has
+    /// the count: an account is not known before it is saved.
     fn count_unsaved(
         &self,
         source: &PolledSource,

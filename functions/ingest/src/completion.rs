@@ -52,7 +52,7 @@ fn carry_named_rooms(readings: &mut [&mut Reading], found: &FoundDevices) {
 }
 
 /// Reduces each reading's facts about its device and room to those that are new to the registry and to the request.
-/// `introduced` are the devices that the sender introduces.
+/// `introduced` are the devices that the sender introduces; their readings also name the sender.
 ///
 /// If memory has only the room of a device, no fact is attached: the registry may have all facts already.
 pub(crate) fn keep_only_news(
@@ -117,7 +117,7 @@ impl<'a> SaidSoFar<'a> {
         let mut about = reading.about.take().map(|about| *about).unwrap_or_default();
         let room_name = about.room_name.take();
         About {
-            introduces_room: self.introduces_room(reading, limit, now),
+            introduces_room: self.introduce_room(reading, limit, now),
             room_name: self.news_of_room(reading, room_name),
             ..self.news_of_device(reading, &about).unwrap_or_default()
         }
@@ -130,7 +130,7 @@ impl<'a> SaidSoFar<'a> {
             Some(known) => known,
             None if self.found.is_registered(id) => return None,
             // A new device with the metrics and the room of its first reading. It has none of the facts in `about`, so all
-            // are news. Each room counts as registered here, because `introduces_room` decides about rooms.
+            // are news. Each room counts as registered here, because `introduce_room` decides about rooms.
             None => {
                 let new = DeviceObservation::of(reading).new_device(id.clone(), |_| true);
                 self.devices.entry(id.clone()).or_insert(new)
@@ -143,8 +143,9 @@ impl<'a> SaidSoFar<'a> {
         Some(news)
     }
 
-    /// Whether a reading is the first to name an unregistered room, and its device may still introduce a room.
-    fn introduces_room(&mut self, reading: &Reading, limit: &RoomLimit, now: Timestamp) -> bool {
+    /// Notes the room of a reading if this is the first reading that names it, and if the device may still introduce a
+    /// room. Returns whether the reading introduces it.
+    fn introduce_room(&mut self, reading: &Reading, limit: &RoomLimit, now: Timestamp) -> bool {
         let Some(room) = &reading.named_room else { return false };
         if self.found.has_room(room) || self.introduced_rooms.contains(room) {
             return false;

@@ -142,6 +142,7 @@ impl<S: Store, C: Clock> Ingest<S, C> {
 }
 
 impl<S: Store, C: Clock> Handler<S> for Pipeline<C> {
+    /// `shared` of the call is this pipeline.
     async fn answer(call: Call<'_, S, Self>) -> Result<Response, Problem> {
         let pipeline = call.shared;
         // Boxed: in a debug build, the stack is too small for both futures at once.
@@ -158,8 +159,8 @@ impl<S: Store, C: Clock> Handler<S> for Pipeline<C> {
 }
 
 impl<C: Clock> Pipeline<C> {
-    /// Stores the readings of an HTTP request in any format but line protocol. If an entry names a device of another sender, the
-    /// whole request is refused.
+    /// Stores the readings of an HTTP request in any format but line protocol. If an entry names a device of another
+    /// sender, the whole request is refused.
     async fn post_readings(&self, call: Call<'_, impl Store, Self>) -> Result<Response, Problem> {
         let Call { endpoint, request, params, grant, session, log, .. } = call;
         let counted_sender = CountedSender::of(&grant, &self.settings, ReplyDialect::Native);

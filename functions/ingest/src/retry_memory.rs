@@ -53,8 +53,8 @@ impl RetryMemory {
         self.throttled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out the readings that an earlier attempt of the request has stored.
-    pub(crate) fn take_stored(
+    /// Takes out of `readings` those that an earlier attempt of the request has stored; the memory keeps their keys.
+    pub(crate) fn split_off_stored(
         &self,
         request: RequestHash,
         readings: &mut PlacedReadings,
@@ -124,7 +124,7 @@ mod tests {
     ) -> Vec<usize> {
         let origins = (0..readings.len()).map(|index| vec![index]).collect();
         let mut placed = PlacedReadings { readings: readings.to_vec(), origins };
-        memory.take_stored(request, &mut placed, at_second(now));
+        memory.split_off_stored(request, &mut placed, at_second(now));
         placed.origins.concat()
     }
 

@@ -50,8 +50,8 @@ impl<C: Clock> Pipeline<C> {
             return request.report_dry(log);
         }
 
-        // Under this hash, the memory has the keys that an earlier attempt of the request stored. A repeated request has
-        // the same hash only as it was sent, before `prepare` fills in rooms.
+        // Under this hash, the memory has the keys that an earlier attempt stored. It is made before `prepare` fills in
+        // rooms, so that a repeated request has the same hash.
         let request_hash = self.retries.hash_of(&request.timed.readings, request.options);
 
         let prepared = match self.prepare(session, &mut request, request_hash, log).await {
@@ -88,7 +88,7 @@ impl<C: Clock> Pipeline<C> {
         let found = self.registry.find(request.readings(), need, session, log).await?;
         if found.is_incomplete() {
             if options.all_or_nothing {
-                return Err(not_looked_up());
+                return Err(look_up_throttled());
             }
             self.take_out_not_looked_up(request, &found, request_hash);
         }
@@ -127,14 +127,15 @@ impl<C: Clock> Pipeline<C> {
         // An earlier attempt of the same request may have stored some of the readings. It has registered their devices,
         // so these readings are only counted.
         let mut timed = request.timed.split_off(is_unknown);
-        let before = self.retries.take_stored(request_hash, &mut timed, self.clock.now());
+        let before = self.retries.split_off_stored(request_hash, &mut timed, self.clock.now());
+        // Their devices are registered, so only their number counts.
         request.report.add_stored_before(before);
 
         let arrivals = request.arrivals.split_off(is_unknown);
         let not_stored = timed.origins.into_iter().chain(arrivals.origins).flatten();
         request.report.not_stored.extend(not_stored);
         if !request.report.not_stored.is_empty() {
-            request.report.cause = Some(not_looked_up());
+            request.report.cause = Some(look_up_throttled());
         }
     }
 
@@ -147,7 +148,7 @@ impl<C: Clock> Pipeline<C> {
     ) -> Vec<Reading> {
         let mut timed = mem::take(&mut request.timed);
         // Readings that were not looked up are taken out already.
-        let before = self.retries.take_stored(request_hash, &mut timed, self.clock.now());
+        let before = self.retries.split_off_stored(request_hash, &mut timed, self.clock.now());
         let mut stored = request.report.add_stored_before(before);
 
         let put = self.put(session, &timed.readings, request.options).await;
@@ -186,7 +187,8 @@ impl<C: Clock> Pipeline<C> {
         }
     }
 
-    /// Writes the late mark for the keys of the past. Returns the end of the mark; `None` if no key is of the past.
+    /// Writes the late mark for keys whose quarter of an hour ended about ten minutes ago or earlier: a sweep may have
+    /// folded it already. Returns the end of the mark; `None` if there is no such key.
     async fn mark_late(
         &self,
         session: Session<'_, impl Store>,
@@ -285,6 +287,6 @@ fn refuse_deleted(request: &mut StoreRequest<'_>, found: &FoundDevices) {
     request.report.of_deleted += request.report.rejected.len() - before;
 }
 
-fn not_looked_up() -> StoreError {
+fn look_up_throttled() -> StoreError {
     StoreError::Throttled("devices are not looked up".into())
 }

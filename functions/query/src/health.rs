@@ -16,7 +16,7 @@ pub(crate) async fn health(call: &mut Call<'_, impl Store>) -> Result<Response, 
         return Ok(influxdb::health());
     }
 
-    let horizon = call.shared.known_state.read(call.session).await?;
+    let horizon = call.shared.rollup_state.read(call.session).await?;
     let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
     let rollups = horizon.state().map(|state| {
         let queue = state.queue.map(|depth| json!({"messages": depth.messages, "at": depth.at}));

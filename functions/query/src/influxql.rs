@@ -108,7 +108,7 @@ async fn run_on(
     call: &mut Call<'_, impl Store>,
 ) -> Result<StatementResult, Failure> {
     let session = call.session;
-    let horizon = &call.shared.known_state.horizon(session).await?;
+    let horizon = &call.shared.rollup_state.horizon(session).await?;
     let rooms = &RoomTexts::of(snapshot.rooms.values());
     let densities = &call.shared.densities;
     let context = QueryContext { session, snapshot, rooms, horizon, densities, epoch };

@@ -165,7 +165,7 @@ async fn called(
     let found = async {
         let request = tool.request(&given)?;
         let answer = ToolApi { call: &mut *call }.answer(tool.answer, request).await?;
-        let home = call.shared.known_state.horizon(call.session).await?.zone();
+        let home = call.shared.rollup_state.horizon(call.session).await?.zone();
         Ok::<_, Problem>(timed(answer, home, now))
     };
     let content = |text: &str| json!([{"type": "text", "text": text}]);

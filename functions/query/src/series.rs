@@ -12,9 +12,9 @@ mod question;
 mod summing;
 mod verdicts;
 
+use ::series::ReadAllowance;
 use api::{Problem, Response};
 use domain::{Device, DeviceId, MetricRule};
-use series::ReadAllowance;
 
 use crate::failure::problem;
 use crate::ports::Store;

@@ -21,7 +21,7 @@ pub(crate) type Call<'a, S> = runtime::http::Call<'a, S, SharedState>;
 #[derive(Debug)]
 pub(crate) struct SharedState {
     pub(crate) registry: CachedRegistry<SharedClock>,
-    pub(crate) known_state: RollupStateCache,
+    pub(crate) rollup_state: RollupStateCache,
     pub(crate) late: LateMarking,
     /// How dense the readings of devices are, as far as known.
     pub(crate) densities: Densities,
@@ -53,7 +53,7 @@ impl SharedState {
         let clock = SharedClock::of(clock);
         Self {
             registry: CachedRegistry::new(settings.registry_max_age, clock.clone()),
-            known_state: RollupStateCache::new(settings.rollup_delay),
+            rollup_state: RollupStateCache::new(settings.rollup_delay),
             late: LateMarking::new(MARKED_AHEAD),
             densities: Densities::default(),
             page: WebPage::new(ingest_url, command, &settings.frame_ancestors),

@@ -110,7 +110,7 @@ impl From<KnownTariff> for TariffRow {
 
 /// `GET /tariffs`
 pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
-    let home = call.shared.known_state.horizon(call.session).await?.zone();
+    let home = call.shared.rollup_state.horizon(call.session).await?.zone();
     let data = KnownTariff::all(home, call).await?.into_iter().map(TariffRow::from).collect();
     Ok(Response::json(200, &TariffRows { data }))
 }
@@ -118,7 +118,7 @@ pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
 /// `GET /tariffs/{id}`
 pub(crate) async fn show(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let id = path_id(call)?;
-    let home = call.shared.known_state.horizon(call.session).await?.zone();
+    let home = call.shared.rollup_state.horizon(call.session).await?.zone();
     let known = KnownTariff::find(&id, home, call).await?;
     Ok(Response::json(200, &TariffRow::from(known)))
 }
@@ -129,7 +129,7 @@ pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Pro
     let mut written: WrittenTariff =
         body::read_by(call.request, MAX_BODY, |json| value_without(json, SHOWN_ONLY))?;
     let edited_version = written.version.take();
-    let home = call.shared.known_state.horizon(call.session).await?.zone();
+    let home = call.shared.rollup_state.horizon(call.session).await?.zone();
     let tariff = Tariff::of(&written, home)?;
     let text = serde_json::to_string(&written).expect("texts and numbers");
 

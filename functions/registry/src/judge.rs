@@ -42,7 +42,7 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
         let result = self.store_rechecks(&report.rechecks, &first_records, invocation, log).await;
         if report.judgements.messages > 0 {
             let deadline = Deadline::after(MAX_HINT.min(invocation.remaining()));
-            if let Err(why) = self.hint.ask(deadline).await {
+            if let Err(why) = self.hint.give(deadline).await {
                 log.set("alerts.not_hinted", why);
             }
         }

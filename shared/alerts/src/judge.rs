@@ -63,18 +63,26 @@ pub fn fold_episodes(
         fold_by_anchor(rule, silence, start.fold(rule, readings), readings, &range);
 
     let mut maker = MessageMaker::after(state, rule, &fold, input.has_left, now);
-    let acknowledged = state.and_then(|state| state.acknowledged_in(&fold));
+    let watched = rule.watched();
+    let of_other = state.filter(|state| state.watched.as_ref().is_some_and(|was| *was != watched));
+    let of_same = state.filter(|_| of_other.is_none());
+    let acknowledged = of_same.and_then(|state| state.acknowledged_in(&fold, &changes));
     if rule.may_send(now) {
+        if let Some(other) = of_other {
+            maker.tell_edited(other);
+        }
         maker.tell_ended(&changes, range.judged_before);
         let edited = state.filter(|state| state.changed != rule.changed);
-        maker.tell_present(&changes, start.from, edited);
+        maker.tell_present(&changes, start.known_from(rule, readings), edited);
         maker.repeat(acknowledged.is_some());
     }
 
     let MessageMaker { told, number, messages, has_new_episode, .. } = maker;
     let links = state.map(|state| state.links.clone()).unwrap_or_default();
+    let was_watched = state.and_then(|state| state.watched.clone());
     let mut state = EpisodeState {
         changed: rule.changed,
+        watched: if rule.may_send(now) { Some(watched) } else { was_watched },
         silence: fold.silence(silence).or(known),
         fold,
         judged_until: range.judged_until,
@@ -157,20 +165,28 @@ pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
 /// Whether a batch of one device, in order of time, certainly changes no state, so that no reading has to be read.
 ///
 /// A batch changes no state if the state is at rest and every value is within the clearing limit. A value between the
-/// clearing limit and the limit could prolong an earlier breach. A batch that is older than a day is skipped too.
-/// Younger late readings, as of a gateway that was offline for hours, may show a breach that still lasts.
+/// clearing limit and the limit could prolong an earlier breach; a late reading without a value may stand in the place of
+/// one that ended the breach. A batch that is older than a day is skipped too, unless it may correct what an alert fires
+/// for. Younger late readings, as of a gateway that was offline for hours, may show a breach that still lasts.
 pub fn can_be_skipped(
     rule: &Rule,
     state: Option<&EpisodeState>,
     batch: &[Observation],
     now: Timestamp,
 ) -> bool {
-    let history = now.saturating_add(-MAX_BACK);
-    if batch.last().is_none_or(|newest| newest.at < history) {
-        return true;
+    let Some(newest) = batch.last().map(|newest| newest.at) else { return true };
+    if newest < now.saturating_add(-MAX_BACK) {
+        let episode = state.and_then(|state| state.fold.phase.fired_episode());
+        return episode.is_none_or(|episode| newest < episode.since);
     }
+
     let is_at_rest = state.is_none_or(|state| state.due.is_none() && state.changed == rule.changed);
-    is_at_rest && batch.iter().all(|reading| rule.is_clear(reading.value.as_ref()))
+    let judged_until = state.and_then(|state| state.judged_until);
+    let changes_nothing = |reading: &Observation| match rule.side(reading.value.as_ref()) {
+        Some(side) => side == Side::Clear,
+        None => Some(reading.at) > judged_until,
+    };
+    is_at_rest && batch.iter().all(changes_nothing)
 }
 
 impl Start {
@@ -188,13 +204,25 @@ impl Start {
         &readings[first..]
     }
 
+    /// From when on the phase is known: from the start, or from the decisive reading before it; `None` without one.
+    fn known_from(&self, rule: &Rule, readings: &[Observation]) -> Option<Timestamp> {
+        if self.before() != ReadingsBefore::Decisive {
+            return Some(self.from);
+        }
+        let first = readings.first().filter(|first| first.at <= self.from)?;
+        rule.is_decisive(first.value.as_ref()).then_some(first.at)
+    }
+
     /// The fold at the start. Where decisive readings show the phase, the episode of the state goes on only if the first
     /// of these readings is in breach.
     fn fold(&self, rule: &Rule, readings: &[Observation]) -> Fold {
-        let decisive = readings.first().filter(|first| first.at <= self.from);
-        let is_in_breach =
-            decisive.is_some_and(|first| rule.side(first.value.as_ref()) == Some(Side::Breach));
-        if self.before() == ReadingsBefore::Decisive && !is_in_breach {
+        let first = readings.first().filter(|first| first.at <= self.from);
+        let goes_on = match first.and_then(|first| rule.side(first.value.as_ref())) {
+            Some(Side::Breach) => true,
+            Some(Side::Clear) => false,
+            Some(Side::Between) | None => self.keeps_phase(),
+        };
+        if self.before() == ReadingsBefore::Decisive && !goes_on {
             return Fold::normal(self.from);
         }
         self.fold.clone()
@@ -254,17 +282,30 @@ impl<'a> MessageMaker<'a> {
         Self { rule, fold, has_left, now, told, number, messages, has_new_episode }
     }
 
+    /// Ends what was told before an edit by which the rule watches something else.
+    fn tell_edited(&mut self, before: &EpisodeState) {
+        if self.told.is_firing {
+            let message = ended_by_edit(before, self.now);
+            (self.told.is_firing, self.number) = (false, message.number);
+            self.has_new_episode = true;
+            self.messages.push(message);
+        }
+    }
+
     /// Makes messages about episodes that have ended since the last judgement. [`tell_present`](Self::tell_present)
     /// makes the message about an episode that fires now.
     fn tell_ended(&mut self, changes: &[EpisodeChange], judged_before: Option<Timestamp>) {
-        let oldest = self.now.saturating_add(-SETTLING).max(self.rule.changed);
+        // A rule that was saved by a clock that was ahead tells what the last hour had.
+        let saved =
+            Some(self.rule.changed).filter(|saved| *saved <= self.now.saturating_add(MAX_AHEAD));
+        let oldest = saved.max(Some(self.now.saturating_add(-SETTLING)));
         // Found before the first message is made, because each message changes what was told.
         let is_news = |change: &&EpisodeChange| self.is_news(change, judged_before);
         let news: Vec<_> = changes.iter().filter(is_news).collect();
         for change in news {
             if self.told.is_firing {
                 self.tell(News::Recovered, change.episode, change.ended);
-            } else if change.ended >= Some(oldest) {
+            } else if change.ended >= oldest {
                 self.tell(News::Passed, change.episode, change.ended);
             }
         }
@@ -279,17 +320,19 @@ impl<'a> MessageMaker<'a> {
             && (change.ended > told_until || self.told.is_firing && change.ended == told_until)
     }
 
-    /// Makes a message if the present phase differs from what the last message said.
+    /// Makes a message if the present phase differs from what the last message said. `known_from` is the time from which
+    /// readings or the state show the phase.
     fn tell_present(
         &mut self,
         changes: &[EpisodeChange],
-        from: Timestamp,
+        known_from: Option<Timestamp>,
         edited: Option<&EpisodeState>,
     ) {
         match (self.told.is_firing, self.fold.phase.fired_episode()) {
             (false, Some(episode)) => self.tell(News::Fired, episode, None),
             (true, None) => {
-                let EpisodeEnd { news, ended } = self.end_of_told_episode(changes, from, edited);
+                let EpisodeEnd { news, ended } =
+                    self.end_of_told_episode(changes, known_from, edited);
                 let (since, at) = (self.told.since, self.told.fired);
                 let episode =
                     FiredEpisode { since: since.unwrap_or(self.now), at: at.unwrap_or(self.now) };
@@ -304,7 +347,7 @@ impl<'a> MessageMaker<'a> {
     fn end_of_told_episode(
         &self,
         changes: &[EpisodeChange],
-        from: Timestamp,
+        known_from: Option<Timestamp>,
         edited: Option<&EpisodeState>,
     ) -> EpisodeEnd {
         if edited.is_some_and(EpisodeState::is_firing) {
@@ -319,9 +362,9 @@ impl<'a> MessageMaker<'a> {
         match changes.iter().rev().find(is_told) {
             Some(change) => EpisodeEnd { news: News::Recovered, ended: change.ended },
             None if edited.is_some() => EpisodeEnd { news: News::Edited, ended: None },
-            None if since <= Some(from) => {
+            None if since <= known_from => {
                 let ended = match self.fold.phase {
-                    Phase::Normal { from } => Some(from),
+                    Phase::Normal { from } => known_from.min(Some(from)),
                     _ => None,
                 };
                 EpisodeEnd { news: News::Recovered, ended }

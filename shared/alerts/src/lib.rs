@@ -67,7 +67,8 @@ use chrono::TimeDelta;
 const UNITS: &str = "smhd";
 /// Readings at most this far ahead of the clock are judged at once. Readings further ahead wait for their time.
 pub const MAX_AHEAD: TimeDelta = TimeDelta::minutes(2);
-/// How far a judgement of an alert that fires looks back for a reading that was changed or deleted.
+/// How far a judgement of an alert that fires looks back for a reading that was changed or deleted. Only a recheck, or a
+/// batch that also has a reading of the last day, gets so far.
 pub const MAX_BACK_FIRING: TimeDelta = TimeDelta::days(31);
 /// How long a normal state is kept. An episode that ended longer ago makes no message.
 pub const SETTLING: TimeDelta = TimeDelta::hours(1);

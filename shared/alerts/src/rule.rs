@@ -233,6 +233,13 @@ impl Rule {
         }
     }
 
+    /// The metric, and on which sides it is limited. An episode of another metric or another side is another one.
+    pub fn watched(&self) -> String {
+        let Watch::Metric { metric, limits } = &self.watch else { return String::new() };
+        let sides = [limits.above().map(|_| " above"), limits.below().map(|_| " below")];
+        format!("{metric}{}", sides.into_iter().flatten().collect::<String>())
+    }
+
     /// Whether an observation is within the clearing limits, or has no value of the metric that the rule watches.
     pub(crate) fn is_clear(&self, value: Option<&Decimal>) -> bool {
         matches!(self.side(value), None | Some(Side::Clear))

@@ -14,6 +14,8 @@ pub struct Start {
     pub(crate) from: Timestamp,
     pub(crate) fold: Fold,
     before: ReadingsBefore,
+    looks_back_to: Timestamp,
+    keeps_phase: bool,
 }
 
 /// The readings at or before the start of a fold that the fold needs.
@@ -55,12 +57,14 @@ impl Start {
         };
         // An anchor is not trusted if it was made by a clock that was ahead, or by another version of the rule.
         let newest = now.saturating_add(MAX_AHEAD - SETTLING);
-        if state.anchor.at > newest || state.changed != rule.changed {
-            return Self { before: ReadingsBefore::Decisive, ..Self::within_history(state, day) };
+        let is_same_rule = state.changed == rule.changed;
+        if state.anchor.at > newest || !is_same_rule {
+            return Self { keeps_phase: is_same_rule, ..Self::by_decisive_in(state, day) };
         }
 
         let (anchor, fold) = (state.anchor.at, state.anchor.fold.clone());
-        let anchored = Self { from: anchor, fold, before: ReadingsBefore::None };
+        let anchored =
+            Self { fold, before: ReadingsBefore::None, ..Self::by_decisive_reading(anchor) };
         let Some(touched) = touched else { return anchored };
         let back = if state.is_firing() { MAX_BACK_FIRING } else { MAX_BACK };
         let from = reach_before(rule, touched, now, back);
@@ -69,11 +73,11 @@ impl Start {
             state.due.is_none() && matches!(state.anchor.fold.phase, Phase::Normal { .. });
         if touched < from {
             // The touched reading may be the cause of the episode, and is out of reach.
-            Self { before: ReadingsBefore::Decisive, ..Self::within_history(state, from) }
+            Self::by_decisive_in(state, from)
         } else if touched <= anchor {
             Self::within_history(state, from)
         } else if is_at_rest && from > anchor {
-            Self { from, fold: Fold::normal(from), before: ReadingsBefore::Newest }
+            Self { before: ReadingsBefore::Newest, ..Self::by_decisive_reading(from) }
         } else {
             anchored
         }
@@ -89,15 +93,41 @@ impl Start {
     ) -> Self {
         let from = reach_before(rule, touched.unwrap_or(now), now, MAX_BACK);
         match state.filter(|state| state.changed == rule.changed) {
+            // The touched reading may be the cause of the episode, and is out of reach.
+            Some(state) if touched.is_some_and(|touched| touched < from) => {
+                Self::by_decisive_in(state, from)
+            }
             Some(state) => Self::within_history(state, from),
             None => Self::by_decisive_reading(from),
         }
     }
 
+    /// Where the fold of a room's mean begins if any past mean may have changed: a day back, in the phase that the means
+    /// before it show. They are read back to the begin of the episode that fires, or for another day.
+    pub fn of_unseen_past(state: &EpisodeState, now: Timestamp) -> Self {
+        let day = now.saturating_add(-MAX_BACK);
+        let begin = state.fold.phase.fired_episode().map(|episode| episode.since);
+        let begin = begin.map_or(day, |since| since.min(day)).saturating_add(-SETTLING);
+        let looks_back_to = begin.min(day.saturating_add(-MAX_BACK));
+        let earliest = now.saturating_add(-MAX_BACK_FIRING);
+        Self { looks_back_to: looks_back_to.max(earliest), ..Self::by_decisive_in(state, day) }
+    }
+
     /// A fold that begins in the phase that the readings before it show. A breach may last although later readings lack
     /// the metric, or lie between the limits.
-    const fn by_decisive_reading(from: Timestamp) -> Self {
-        Self { from, fold: Fold::normal(from), before: ReadingsBefore::Decisive }
+    fn by_decisive_reading(from: Timestamp) -> Self {
+        Self {
+            from,
+            fold: Fold::normal(from),
+            before: ReadingsBefore::Decisive,
+            looks_back_to: from.saturating_add(-MAX_BACK_FIRING),
+            keeps_phase: false,
+        }
+    }
+
+    /// The same within the episode that ran at `from` according to the state, if the readings show that it still did.
+    fn by_decisive_in(state: &EpisodeState, from: Timestamp) -> Self {
+        Self { before: ReadingsBefore::Decisive, ..Self::within_history(state, from) }
     }
 
     /// A start before the anchor, within the episode that ran at `from` according to the state. If that episode has
@@ -121,6 +151,16 @@ impl Start {
     /// The readings at or before [`from`](Self::from) that are needed too.
     pub const fn before(&self) -> ReadingsBefore {
         self.before
+    }
+
+    /// The earliest time from which means of a room are read to find the newest decisive one.
+    pub const fn looks_back_to(&self) -> Timestamp {
+        self.looks_back_to
+    }
+
+    /// Whether the phase of the state goes on if no decisive reading was found.
+    pub(crate) const fn keeps_phase(&self) -> bool {
+        self.keeps_phase
     }
 }
 

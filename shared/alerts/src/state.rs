@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::fold::{Fold, KnownSilence, Phase};
+use crate::fold::{EpisodeChange, Fold, KnownSilence, Phase};
 use crate::link::{LinkKey, MAX_LINKS};
 use crate::text;
 use crate::{MAX_UNJUDGED, SETTLING};
@@ -17,6 +17,9 @@ pub struct EpisodeState {
     /// When the rule was saved, in the version that judged this state.
     #[serde(with = "text")]
     pub changed: Timestamp,
+    /// What the rule watched when its messages were last decided ([`Rule::watched`](crate::Rule::watched)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched: Option<String>,
     /// The fold over all readings.
     pub fold: Fold,
     /// The last silence of the device. A fold that begins before it keeps it, even if a pause was noted later.
@@ -99,10 +102,20 @@ impl EpisodeState {
         self.due.is_some_and(|due| due <= now || due > latest)
     }
 
-    /// The breach that was acknowledged, if its episode goes on in `fold`. Its first readings may have been deleted.
-    pub(crate) fn acknowledged_in(&self, fold: &Fold) -> Option<Timestamp> {
+    /// The breach that was acknowledged, if its episode goes on in `fold`, which `changes` have led to. Its first readings
+    /// may have been deleted.
+    pub(crate) fn acknowledged_in(
+        &self,
+        fold: &Fold,
+        changes: &[EpisodeChange],
+    ) -> Option<Timestamp> {
         let since = fold.phase.fired_episode()?.since;
-        self.acknowledged.filter(|at| since <= *at || Some(since) <= self.judged_until)
+        let has_ended = |at: Timestamp| {
+            changes.iter().filter_map(|change| change.ended).any(|end| at <= end && end <= since)
+        };
+        let goes_on =
+            |at: &Timestamp| since <= *at || Some(since) <= self.judged_until && !has_ended(*at);
+        self.acknowledged.filter(goes_on)
     }
 
     /// Acknowledges the running episode, which ends its repetitions. Returns whether an episode is running.

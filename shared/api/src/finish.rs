@@ -37,7 +37,8 @@ impl Response {
         response
     }
 
-    /// Encodes the answer in a content coding, unless this makes the answer larger for Lambda to carry.
+    /// Compresses the answer if Lambda then carries less of it in spite of Base64; always for a client that takes nothing
+    /// but gzip.
     fn encoded(self, coding: Coding) -> Self {
         let worthwhile = match coding {
             Coding::Identity => false,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use alerts::{AlertSubject, MAX_BACK, Watch, can_be_skipped};
+use alerts::{AlertSubject, MAX_BACK_FIRING, Watch, can_be_skipped};
 use domain::{Device, DeviceId, QuarterHour, Reading, Timestamp};
 use rollups::is_over;
 use series::SeriesError;
@@ -47,7 +47,7 @@ struct KnownDevices {
     unread: Option<(Vec<DeviceId>, StoreError)>,
 }
 
-/// The readings of the batch's devices, without devices whose newest reading is over a day old.
+/// The readings of the batch's devices, without devices whose newest reading is over 31 days old.
 type Fresh<'a> = BTreeMap<&'a DeviceId, &'a ReadingsByTime>;
 
 /// A rule, and the batch's readings of a device that the rule is about.
@@ -64,7 +64,7 @@ impl<S: Store> JudgingSession<'_, S> {
     /// - those on more devices only if they limit a metric, and a late reading is of a quarter that may have a rollup.
     ///   For the rest `rollup` stores a recheck if a quarter breaks the rule.
     ///
-    /// Devices whose newest reading in the batch is over a day old are ignored. If rules, devices or states cannot be
+    /// Devices whose newest reading in the batch is over 31 days old are ignored. If rules, devices or states cannot be
     /// read, the report asks to judge all other devices again.
     pub async fn judge_batch(&self, batch: &BTreeMap<DeviceId, ReadingsByTime>) -> BatchReport {
         let fresh: Fresh<'_> =
@@ -237,7 +237,7 @@ fn may_be_sealed(written: &ReadingsByTime, now: Timestamp) -> bool {
     earliest(written).is_some_and(|at| is_over(QuarterHour::of(at).end(), now))
 }
 
-/// Whether the newest reading is more than a day old.
+/// Whether the newest reading is too old to be what an alert fires for.
 fn is_history(written: &ReadingsByTime, now: Timestamp) -> bool {
-    written.keys().next_back().is_none_or(|newest| *newest < now.saturating_add(-MAX_BACK))
+    written.keys().next_back().is_none_or(|newest| *newest < now.saturating_add(-MAX_BACK_FIRING))
 }

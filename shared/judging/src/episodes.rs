@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use alerts::{EpisodeState, JudgedReadings, LEAST_SILENCE, LONGEST_SILENCE, Start, fold_episodes};
+use chrono::TimeDelta;
 use series::SeriesError;
 use table::AlertState;
 
 use crate::Result;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
+use crate::report::is_throttled;
 use crate::result::NextState;
 use crate::rule_on_subject::RuleOnSubject;
 
@@ -21,7 +23,7 @@ impl<S: Store> JudgingSession<'_, S> {
         on_subject: RuleOnSubject<'_>,
         before: Option<&AlertState>,
     ) -> Result<NextState> {
-        let RuleOnSubject { rule, touched, .. } = on_subject;
+        let rule = on_subject.rule;
         let (rule, state) = (&rule.definition, before.and_then(episodes_of));
 
         // The first read of the limit is not repeated. If it fails, the longest limit is assumed.
@@ -29,13 +31,9 @@ impl<S: Store> JudgingSession<'_, S> {
         let limit = self.within(&at_once).subject_silent_after(on_subject).await;
         let silent_after = *limit.as_ref().unwrap_or(&LONGEST_SILENCE);
 
-        let mut start = Start::of(rule, state, touched, self.table.now);
-        let readings = match self.readings(on_subject, &start, silent_after).await {
-            Err(SeriesError::OutOfReach(_)) => {
-                start = Start::near(rule, state, touched, self.table.now);
-                self.readings(on_subject, &start, silent_after).await?
-            }
-            readings => readings?,
+        let (start, readings) = match self.unseen_past(on_subject, state, silent_after).await? {
+            Some(found) => found,
+            None => self.start_and_readings(on_subject, state, silent_after).await?,
         };
 
         let mut judgement = fold_episodes(rule, state, &start, &readings, self.table.now);
@@ -58,6 +56,47 @@ impl<S: Store> JudgingSession<'_, S> {
 
         let state = AlertState::Episodes(Box::new(judgement.state));
         Ok(NextState { state, messages: judgement.messages })
+    }
+
+    /// Where the fold begins, and what it reads.
+    async fn start_and_readings(
+        &self,
+        on_subject: RuleOnSubject<'_>,
+        state: Option<&EpisodeState>,
+        silent_after: TimeDelta,
+    ) -> Result<(Start, JudgedReadings)> {
+        let RuleOnSubject { rule, touched, .. } = on_subject;
+        let start = Start::of(&rule.definition, state, touched, self.table.now);
+        match self.readings(on_subject, &start, silent_after).await {
+            Err(SeriesError::OutOfReach(_)) => {
+                let start = Start::near(&rule.definition, state, touched, self.table.now);
+                let readings = self.readings(on_subject, &start, silent_after).await?;
+                Ok((start, readings))
+            }
+            readings => Ok((start, readings?)),
+        }
+    }
+
+    /// The same for the mean of a room whose past may have changed unseen. `None` for other subjects, and if the table
+    /// throttles the reads: what is new is judged all the same, and the past an hour later.
+    async fn unseen_past(
+        &self,
+        on_subject: RuleOnSubject<'_>,
+        state: Option<&EpisodeState>,
+        silent_after: TimeDelta,
+    ) -> Result<Option<(Start, JudgedReadings)>> {
+        let changed = on_subject.rule.definition.changed;
+        let Some(state) = state.filter(|state| state.changed == changed) else { return Ok(None) };
+        if !self.is_past_unseen(on_subject, state).await? {
+            return Ok(None);
+        }
+
+        let part = self.table.invocation.with_half_patience();
+        let start = Start::of_unseen_past(state, self.table.now);
+        match self.within(&part).readings(on_subject, &start, silent_after).await {
+            Err(error) if is_throttled(&error) => Ok(None),
+            readings => Ok(Some((start, readings?))),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use alerts::{MAX_BACK, MAX_BACK_FIRING, Observation, ReadingsBefore, Rule, Start};
+use alerts::{MAX_BACK, Observation, ReadingsBefore, Rule, Start};
 use chrono::TimeDelta;
 use domain::{
     Aggregate, Device, DeviceId, MetricName, MetricRule, QuarterHour, RoomId, TimeRange, Timestamp,
@@ -133,13 +133,15 @@ impl<S: Store> JudgingSession<'_, S> {
         let is_decisive = |value: &Observation| {
             value.at <= start.from() && rule.is_decisive(value.value.as_ref())
         };
+        let longest = start.from().since(start.looks_back_to());
         for lead in [QuarterHour::LENGTH, MAX_BACK] {
             let means = means_from(lead).await?;
-            if start.before() != ReadingsBefore::Decisive || means.values.iter().any(is_decisive) {
+            let needs_more = start.before() == ReadingsBefore::Decisive && lead < longest;
+            if !needs_more || means.values.iter().any(is_decisive) {
                 return Ok(means);
             }
         }
-        means_from(MAX_BACK_FIRING).await
+        means_from(longest).await
     }
 
     /// The means of a range. They end before the first quarter for which some device of the room has no complete

@@ -1,6 +1,6 @@
 //! Judges the rules that wait for whole quarters of an hour: budgets, counters and means of rooms. Makes no rollup.
 
-use alerts::{AlertSubject, MAX_BACK, Scope, Watch};
+use alerts::{AlertSubject, EpisodeState, Scope, Watch};
 use chrono::TimeDelta;
 use domain::{TimeRange, Timestamp};
 use series::Horizon;
@@ -17,6 +17,9 @@ use crate::room_mean::RoomMean;
 use crate::rule_on_subject::RuleOnSubject;
 use crate::rules::AlertRules;
 use crate::task::{JudgingTask, Tasks};
+
+/// How often the past means of a room are looked at.
+const HOUR: TimeDelta = TimeDelta::hours(1);
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges the rules that wait for sealed quarters, which have complete rollups, once for each quarter of the device
@@ -72,13 +75,23 @@ impl<S: Store> JudgingSession<'_, S> {
         Tasks::of(Trigger::Sealed, rules, tasks)
     }
 
-    /// The time since when past means of a room may have changed: a day, looked at when the last quarter of an hour is
-    /// sealed. A late reading or a deletion changes them and stores no recheck, because the quarters are folded again
-    /// later.
-    pub(crate) fn relook(&self, rule: &StoredRule, sealed_until: Timestamp) -> Option<Timestamp> {
-        let is_mean = matches!(rule.definition.scope, Scope::RoomMean(_));
-        let is_whole_hour = sealed_until.as_millis() % TimeDelta::hours(1).num_milliseconds() == 0;
-        (is_mean && is_whole_hour).then(|| self.table.now.saturating_add(-MAX_BACK))
+    /// Whether past means of a room may have changed unseen: this is looked at once an hour. A late reading or a deletion
+    /// changes them and stores no recheck, because the quarters are folded again later.
+    pub(crate) async fn is_past_unseen(
+        &self,
+        RuleOnSubject { rule, key, .. }: RuleOnSubject<'_>,
+        state: &EpisodeState,
+    ) -> Result<bool> {
+        let (AlertSubject::Room(room), Some(metric), Some(judged_until)) =
+            (&key.subject, rule.definition.watch.metric(), state.judged_until)
+        else {
+            return Ok(false);
+        };
+
+        let (devices, horizon) = (self.devices().await?, self.horizon().await?);
+        let sealed_until = RoomMean::of(room, metric, &devices, &horizon).sealed_until();
+        let hour = |at: Timestamp| at.as_millis().div_euclid(HOUR.num_milliseconds());
+        Ok(sealed_until.is_some_and(|sealed| hour(judged_until) < hour(sealed)))
     }
 
     /// Judges a rule by the quarters up to `sealed_until`, which have complete rollups. Lets the task rest until

@@ -171,8 +171,7 @@ impl<S: Store> JudgingSession<'_, S> {
             JudgingTask::Due(state) => self.judge_state(state, rules).await.map(Some),
             JudgingTask::Silence(rule) => self.judge_if_silent(on_subject(rule, None)).await,
             JudgingTask::Sealed { rule, sealed_until } => {
-                let touched = self.relook(rule, sealed_until);
-                self.judge_up_to(sealed_until, on_subject(rule, touched)).await.map(Some)
+                self.judge_up_to(sealed_until, on_subject(rule, None)).await.map(Some)
             }
         }
     }

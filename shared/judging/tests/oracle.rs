@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use alerts::{AlertSubject, MAX_BACK, News, Rule, Watch};
@@ -1257,6 +1258,79 @@ async fn a_mean_whose_past_changes_is_judged_anew_within_an_hour() {
     }
 }
 
+/// The room has a false quarter at 20 minutes and values between the limits since. It fires for longer than a day.
+#[tokio::test]
+async fn a_mean_that_fires_for_days_is_taken_back_when_what_it_fires_for_is_deleted() {
+    let false_value = warm(1, 20, "30");
+    let rule = json!({
+        "name": "Air", "mean_of_room": "hall", "metric": "temperature", "above": 25, "clear": 20,
+    });
+    let world = World::new(rule, &[warm(1, -15, "15"), false_value.clone()]).await;
+    let last = 30 * 60;
+    for minute in (30..last + 120).step_by(10) {
+        world.put(&[warm(1, minute, "22")]).await;
+    }
+    world.seal_up_to(at(last), at(last + 26)).await;
+    assert_eq!(world.news(), [News::Fired]);
+
+    world.store.delete_readings(&[ReadingKey::of(&false_value)], &invocation()).await;
+    let groups = (0..SWEEP_GROUPS).collect();
+    world.seal_groups(&groups, QuarterHour::of(at(20)), at(last + 27)).await;
+    for start in (last..last + 90).step_by(15) {
+        world.seal(QuarterHour::of(at(start)), at(start + 26)).await;
+    }
+    assert_eq!(world.news(), [News::Fired, News::TakenBack]);
+}
+
+/// As on a laptop that wakes for minutes: several quarters are sealed, and judged together.
+#[tokio::test]
+async fn a_mean_looks_at_its_past_though_no_sealed_quarter_ends_at_a_whole_hour() {
+    let false_value = warm(1, 20, "30");
+    let rule = json!({
+        "name": "Air", "mean_of_room": "hall", "metric": "temperature", "above": 25, "clear": 20,
+    });
+    let world = World::new(rule, &[warm(1, -15, "15"), false_value.clone()]).await;
+    for minute in (30..600).step_by(10) {
+        world.put(&[warm(1, minute, "22")]).await;
+    }
+    world.seal_up_to(at(240), at(266)).await;
+    world.store.delete_readings(&[ReadingKey::of(&false_value)], &invocation()).await;
+    let groups = (0..SWEEP_GROUPS).collect();
+    world.seal_groups(&groups, QuarterHour::of(at(20)), at(268)).await;
+
+    for start in (240..=300).step_by(15) {
+        world.seal_unjudged(QuarterHour::of(at(start)), at(start + 26)).await;
+    }
+    world.judge_sealed(at(326)).await;
+    assert_eq!(world.news(), [News::Fired, News::TakenBack]);
+}
+
+/// The look at the past is throttled once, to the end of its patience.
+#[tokio::test(start_paused = true)]
+async fn what_is_new_of_a_mean_is_told_though_the_look_at_its_past_is_throttled() {
+    let rule = json!({
+        "name": "Air", "mean_of_room": "hall", "metric": "temperature", "above": 25, "clear": 20,
+    });
+    let world = World::new(rule, &[warm(1, -15, "15")]).await;
+    for minute in (0..240).step_by(15) {
+        world.put(&[warm(1, minute, "22")]).await;
+    }
+    world.seal_up_to(at(225), at(251)).await;
+    world.put(&[warm(1, 240, "30")]).await;
+    world.seal_unjudged(QuarterHour::of(at(225)), at(266)).await;
+    world.seal_unjudged(QuarterHour::of(at(240)), at(266)).await;
+
+    let queries = AtomicUsize::new(0);
+    world.store.throttle(move |action, partition| {
+        let is_rollup = action == Action::Query && partition.starts_with("ROLLUP#");
+        is_rollup && queries.fetch_add(1, Ordering::Relaxed) == 0
+    });
+    let given = Invocation::until(Deadline::after(Duration::from_secs(20)));
+    let judged = Box::pin(world.session(at(266), &given).judge_sealed()).await;
+    assert!(judged.expect("memory").is_done());
+    assert_eq!(world.news(), [News::Fired]);
+}
+
 // ---- Previews ----------------------------------------------------------------------------------
 
 const LIMITS: (i64, i64) = (30, 25);
@@ -1810,6 +1884,62 @@ async fn an_alert_whose_only_breach_is_deleted_two_days_later_is_taken_back() {
     world.store.delete_readings(&[ReadingKey::of(&wrong)], &invocation()).await;
     let rules = world.rules(at(NOW)).await;
     world.recheck(&rules, wrong.device.clone().into(), at(NOW)).await;
+    assert_eq!(world.news(), [News::Fired, News::TakenBack]);
+}
+
+/// The wrong reading is replaced by one between the limits, or, in the end of a breach, by one without the metric.
+#[tokio::test]
+async fn what_is_overwritten_is_judged_anew_however_old_it_is() {
+    const NOW: i64 = 30 * 60;
+    let rule =
+        json!({"name": "Warm", "device": "d1", "metric": "temperature", "above": 8, "clear": 5});
+    let wrong = warm(1, 10, "30");
+    let world = World::new(rule.clone(), &[warm(1, 0, "3")]).await;
+    world.put(std::slice::from_ref(&wrong)).await;
+    world.batch(std::slice::from_ref(&wrong), at(10)).await;
+    let between: Vec<_> = (1..NOW / 30).map(|n| warm(1, n * 30, "6")).collect();
+    world.put(&between).await;
+    let corrected = [warm(1, 10, "6")];
+    world.put(&corrected).await;
+    world.batch(&corrected, at(NOW)).await;
+    assert_eq!(world.news(), [News::Fired, News::TakenBack]);
+
+    let world = World::new(rule, &[warm(1, 0, "30")]).await;
+    let battery = |minute| given::reading("d1", at(minute), None, &[("battery_pct", "80")]);
+    for reading in [warm(1, 0, "30"), warm(1, 20, "3")] {
+        world.put(std::slice::from_ref(&reading)).await;
+        world.batch(std::slice::from_ref(&reading), reading.at).await;
+    }
+    world.put(&[battery(60), battery(120)]).await;
+    world.due(at(90)).await;
+    world.batch(&[battery(120)], at(120)).await;
+    let corrected = [battery(20)];
+    world.put(&corrected).await;
+    world.batch(&corrected, at(121)).await;
+    assert_eq!(world.news(), [News::Fired, News::Recovered, News::Fired]);
+    assert_eq!(world.since().last(), Some(&at(0)));
+}
+
+/// More than a judgement reads lie between the wrong reading and now.
+#[tokio::test]
+async fn an_alert_is_taken_back_though_its_device_has_sent_more_than_is_read_since() {
+    let reading = |second: i64, value: &str| {
+        let at = at(0).saturating_add(TimeDelta::seconds(second));
+        given::reading("d1", at, Some("hall"), &[("temperature", value)])
+    };
+    let rule =
+        json!({"name": "Warm", "device": "d1", "metric": "temperature", "above": 8, "clear": 5});
+    let world = World::new(rule, &[reading(-60, "3")]).await;
+    let wrong = reading(0, "30");
+    world.put(std::slice::from_ref(&wrong)).await;
+    world.batch(std::slice::from_ref(&wrong), at(0)).await;
+    let between: Vec<_> = (1..102_000).map(|second| reading(second, "6")).collect();
+    world.put(&between).await;
+
+    world.store.delete_readings(&[ReadingKey::of(&wrong)], &invocation()).await;
+    let now = between.last().expect("some").at;
+    let rules = world.rules(now).await;
+    world.recheck(&rules, wrong.device.clone().into(), now).await;
     assert_eq!(world.news(), [News::Fired, News::TakenBack]);
 }
 

@@ -10,7 +10,7 @@ pub use lambda::LambdaHint;
 /// by the function's schedule.
 pub trait Hint: Send + Sync {
     /// Gives the hint without waiting for messages to be sent. The error says why no hint was given.
-    fn ask(&self, deadline: Deadline) -> impl Future<Output = Result<(), String>> + Send;
+    fn give(&self, deadline: Deadline) -> impl Future<Output = Result<(), String>> + Send;
 }
 
 /// Gives no hint: waiting messages are sent by the schedule.
@@ -18,7 +18,7 @@ pub trait Hint: Send + Sync {
 pub struct NoHint;
 
 impl Hint for NoHint {
-    async fn ask(&self, _deadline: Deadline) -> Result<(), String> {
+    async fn give(&self, _deadline: Deadline) -> Result<(), String> {
         Ok(())
     }
 }

@@ -253,6 +253,7 @@ struct Gathering<'a, S> {
     /// The whole days among these ranges, whose rollups are outdated.
     outdated_days: Vec<TimeRange>,
     /// For how much more time readings may replace outdated rollups: `MAX_READ`, less the time that is read anyway.
+    /// Negative if more is read anyway: then no rollup is replaced.
     refoldable: TimeDelta,
     wants_day_before: bool,
 }
@@ -314,7 +315,7 @@ impl<'a, S: Store> Gathering<'a, S> {
     async fn take_rollups(&mut self, range: TimeRange) -> Result<(), SeriesError> {
         let days = self.read_days(range).await?;
         let mut gaps = uncovered(range, self.take_days(range, &days));
-        if self.take_newest(gaps.last(), &days).await? {
+        if self.fold_last_gap(gaps.last(), &days).await? {
             gaps.pop();
         }
 
@@ -351,7 +352,7 @@ impl<'a, S: Store> Gathering<'a, S> {
             // The rollup of a copy is taken, because `check_expiry` needs the day itself.
             if is_whole
                 && self.is_local_day(day)
-                && self.take_or_read(&mut day.clone(), day.range, Level::Days)
+                && self.take_or_plan_read(&mut day.clone(), day.range, Level::Days)
             {
                 taken.push(day.range);
             }
@@ -432,9 +433,9 @@ impl<'a, S: Store> Gathering<'a, S> {
     }
 
     /// Folds the last gap from readings, if the newest daily rollup shows that readings cost less than quarters.
-    /// Returns whether the gap is done. Does nothing if there is no daily rollup, or if there are more readings than
-    /// expected. The attempt costs at most as much as the quarters.
-    async fn take_newest(
+    /// Returns whether the gap is done. Also folds the range that follows the gap and is read anyway. Does nothing if
+    /// there is no daily rollup, or if there are more readings than expected. The attempt costs at most as much as the quarters.
+    async fn fold_last_gap(
         &mut self,
         gap: Option<&TimeRange>,
         days: &[StoredRollup],
@@ -480,7 +481,12 @@ impl<'a, S: Store> Gathering<'a, S> {
 
     /// Takes the rollup out of `stored` and makes a piece of it, or plans to read its readings instead. Returns false
     /// if the next finer level must be read.
-    fn take_or_read(&mut self, stored: &mut StoredRollup, range: TimeRange, level: Level) -> bool {
+    fn take_or_plan_read(
+        &mut self,
+        stored: &mut StoredRollup,
+        range: TimeRange,
+        level: Level,
+    ) -> bool {
         match self.use_of(stored) {
             Use::Split => return false,
             Use::Refold => {
@@ -527,7 +533,7 @@ impl<'a, S: Store> Gathering<'a, S> {
     ) -> Result<(), SeriesError> {
         let Some(inside) = quarter.range.intersection(gap) else { return Ok(()) };
         let is_whole = inside == quarter.range && self.question.grid.has_in_one_row(inside);
-        let is_settled = is_whole && self.take_or_read(quarter, inside, Level::QuarterHours);
+        let is_settled = is_whole && self.take_or_plan_read(quarter, inside, Level::QuarterHours);
         if is_settled || quarter.rollup.is_empty() {
             return Ok(());
         }

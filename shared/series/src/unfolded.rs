@@ -10,7 +10,8 @@ use table::{DeviceGroups, LateChanges, ReadLateChanges, Session, StoreResult};
 
 use super::horizon::Horizon;
 
-/// The late changes, made after their time was rolled up. Read before any rollup, so newer ones may be missing.
+/// The late changes, made after their time was rolled up. Read before any rollup: a change that is announced after this read is not
+/// named.
 #[derive(Debug)]
 pub struct UnfoldedChanges {
     late: LateChanges,
@@ -36,7 +37,7 @@ impl UnfoldedChanges {
 
     /// The lag of the rollups of a range, for one device or for all. `None` if no lag is known. Call this after the
     /// rollups are read: only then is it known how many are outdated.
-    pub fn of(&self, range: TimeRange, device: Option<&DeviceId>) -> Option<RollupLag> {
+    pub fn lag_of(&self, range: TimeRange, device: Option<&DeviceId>) -> Option<RollupLag> {
         let groups = device.map_or(DeviceGroups::ALL, DeviceGroups::of);
         let changes_since = self.rollup_delay.lacking_since(&self.late, range, groups, self.now);
         let quarters = self.quarters;

@@ -168,7 +168,7 @@ impl ItemQuery {
         Self { index: Some(index), consistent: false, ..Self::of(partition) }
     }
 
-    /// The same query, limited to sort keys between two texts.
+    /// The same query, limited to the sort keys from the first to the last text, both included.
     pub fn between(self, texts: RangeInclusive<String>) -> Self {
         Self { keys: Keys::between(texts), ..self }
     }

@@ -168,6 +168,7 @@ pub fn firing(rule: &str, device: &str) -> StoredAlertState {
 
     let state = EpisodeState {
         changed: at_minute(-60),
+        watched: None,
         fold: fold(60),
         silence: None,
         judged_until: Some(at_minute(60)),

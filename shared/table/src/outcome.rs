@@ -19,7 +19,7 @@ pub enum Added {
 pub struct PutOutcome {
     /// The positions of the entries that may have failed, ascending.
     pub not_stored: Vec<usize>,
-    /// An error, if an entry failed.
+    /// The error of the first entry that failed.
     pub cause: Option<StoreError>,
 }
 

@@ -41,7 +41,7 @@ pub struct WrittenTariff {
     /// Named lists of dates, such as holidays, for the member days of zones
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub days: BTreeMap<String, Vec<LocalDate>>,
-    /// When a day begins for zones: the month, the weekday and the date are those of the local time less this
+    /// The time of day, such as 06:00, at which a day of zones begins: earlier hours count to the day before
     #[serde(skip_serializing_if = "Option::is_none")]
     pub day_begins: Option<String>,
     /// The time zone of dates and hours; by default that of the home

@@ -54,7 +54,8 @@ pub(crate) struct StoreOptions {
     /// Whether a reading with a timestamp is merged into the stored reading of its device and timestamp. Otherwise it
     /// replaces the stored reading.
     pub(crate) merge: bool,
-    /// Whether readings keep the rooms that were sent. The registry does not know where a device was in the past.
+    /// Whether rooms are stored as sent, and none where none was sent. The registry does not know where a device was in
+    /// the past.
     pub(crate) keeps_rooms: bool,
     /// Whether nothing is stored if any reading is refused. If the table fails midway, a part may still be stored.
     pub(crate) all_or_nothing: bool,

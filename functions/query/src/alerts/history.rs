@@ -27,7 +27,7 @@ pub(crate) async fn history(call: &mut Call<'_, impl Store>) -> Result<Response,
         rules::known(call).await?;
     }
 
-    let horizon = call.shared.known_state.horizon(call.session).await?;
+    let horizon = call.shared.rollup_state.horizon(call.session).await?;
     let snapshot = call.shared.registry.snapshot(call.session, call.log).await?;
     let row = |told| ToldRow::of(told, &snapshot, horizon.zone(), now);
     let rows: Vec<ToldRow<'_>> = told.iter().map(row).collect();

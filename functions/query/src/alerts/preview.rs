@@ -57,7 +57,7 @@ pub(crate) async fn preview(call: &mut Call<'_, impl Store>) -> Result<Response,
 
     let subjects = chosen(subjects_of(&rule, devices.iter()), requested)?;
 
-    let horizon = call.shared.known_state.horizon(call.session).await?;
+    let horizon = call.shared.rollup_state.horizon(call.session).await?;
     let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
     let mut shown = Vec::new();
     for subject in subjects.iter().take(MAX_SUBJECTS) {
@@ -79,7 +79,7 @@ pub(crate) async fn preview(call: &mut Call<'_, impl Store>) -> Result<Response,
         "has_more_subjects": subjects.len() > shown.len(),
         "subjects": shown,
     });
-    if let Some(lag) = lacking.of(with_lead(range), device_of(&subjects)) {
+    if let Some(lag) = lacking.lag_of(with_lead(range), device_of(&subjects)) {
         answer["rollups_lack"] = json!(lag);
     }
     rules::add_silent_after(&mut answer, &rule, call).await?;

@@ -99,7 +99,7 @@ impl<S: Store> SelectRun<'_, S> {
         }
 
         let found = Box::pin(read(&reads, &wanted, &mut self.allowance)).await?;
-        let lag = lacking.and_then(|unfolded| unfolded.of(range, None));
+        let lag = lacking.and_then(|unfolded| unfolded.lag_of(range, None));
         self.warning = lag.map(|lag| lag.text()).or(self.warning.take());
 
         let ids = wanted.iter().map(|device| device.device.id().clone());

@@ -39,13 +39,13 @@ const LATEST_CONCURRENCY: usize = 8;
 #[derive(Debug)]
 pub(crate) struct NewestReader<'a, S> {
     pub(crate) session: Session<'a, S>,
-    pub(crate) known_state: &'a RollupStateCache,
+    pub(crate) rollup_state: &'a RollupStateCache,
 }
 
 impl<'a, S: Store> NewestReader<'a, S> {
     /// The reader for a call.
     pub(crate) fn of(call: &Call<'a, S>) -> Self {
-        Self { session: call.session, known_state: &call.shared.known_state }
+        Self { session: call.session, rollup_state: &call.shared.rollup_state }
     }
 
     /// The newest values of several devices, in their order; `None` for a device without readings.
@@ -113,7 +113,7 @@ impl<'a, S: Store> NewestReader<'a, S> {
     ) -> StoreResult<Option<LatestValues>> {
         let session = self.session;
         let as_of = readings.last().map_or(Timestamp::MAX, |oldest| oldest.at);
-        let horizon = self.known_state.horizon(session).await?;
+        let horizon = self.rollup_state.horizon(session).await?;
         let rolled_up = horizon.rolled_up(device.id());
         let sealed = rolled_up.map_or(Timestamp::MIN, TimeRange::to);
 

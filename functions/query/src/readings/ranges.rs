@@ -48,7 +48,7 @@ pub(crate) async fn of_room(call: &mut Call<'_, impl Store>) -> Result<Response,
         let page = PageStart { after: None, limit };
         lookup::members_of(&mut found, &rooms, page, call).await?.ids
     } else {
-        let horizon = call.shared.known_state.horizon(call.session).await?;
+        let horizon = call.shared.rollup_state.horizon(call.session).await?;
         let requested = range.query.range;
         let occupants =
             presence::now_or_seen_in_rooms(&horizon, &mut found, &rooms, requested, call).await?;

@@ -29,7 +29,7 @@ pub(crate) async fn conditions(
 ) -> Result<Response, Problem> {
     let now = call.session.now;
     let request = ConditionsRequest::of(call.request, &call.params, now)?;
-    let horizon = call.shared.known_state.horizon(call.session).await?;
+    let horizon = call.shared.rollup_state.horizon(call.session).await?;
     let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
 
     let names = request.search.names();
@@ -63,7 +63,7 @@ pub(crate) async fn conditions(
         devices: devices.iter().map(|device| device.id()).collect(),
         episodes: &episodes,
         left_out,
-        lag: lacking.of(grid.range(), found.device.as_ref().map(Device::id)),
+        lag: lacking.lag_of(grid.range(), found.device.as_ref().map(Device::id)),
         rooms_lack: found.of_rooms.lack,
     };
     let is_lacking = answer.lag.is_some() || answer.rooms_lack.is_some();

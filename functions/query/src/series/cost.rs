@@ -105,7 +105,7 @@ async fn bills(
     call: &mut Call<'_, impl Store>,
 ) -> Result<Response, Problem> {
     let mut request = CostRequest::parse(call)?;
-    let home = call.shared.known_state.horizon(call.session).await?.zone();
+    let home = call.shared.rollup_state.horizon(call.session).await?.zone();
     let mut tariffs = request.named(home, call).await?;
     let is_compared = !tariffs.is_empty();
     if !is_compared {

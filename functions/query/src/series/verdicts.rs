@@ -36,7 +36,7 @@ pub(crate) async fn check_verdicts(
         return Ok(());
     }
 
-    let horizon = call.shared.known_state.horizon(call.session).await?;
+    let horizon = call.shared.rollup_state.horizon(call.session).await?;
     for (name, at, verdict) in new {
         let Some(MetricRule::Counter(rule)) = edited.metrics().get(name).map(MetricRule::of) else {
             continue;

@@ -41,7 +41,7 @@ pub(crate) struct SourceRow<'a> {
     /// Warnings about the source
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
-    /// The other members as they were sent, for an admin
+    /// The other settings as they were sent, for an admin only
     #[serde(flatten)]
     settings: Map<String, Value>,
 }

@@ -20,7 +20,7 @@ use super::*;
 struct CountedHint(Arc<AtomicUsize>);
 
 impl Hint for CountedHint {
-    async fn ask(&self, _deadline: Deadline) -> Result<(), String> {
+    async fn give(&self, _deadline: Deadline) -> Result<(), String> {
         self.0.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }

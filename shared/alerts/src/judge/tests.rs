@@ -183,6 +183,104 @@ fn only_clear_batches_without_a_state_are_passed_over() {
     );
     let (state, _) = judged(&rule, Some(&state), &[(0, 35), (1, 20)], 61);
     assert!(can_be_skipped(&rule, Some(&state), &batch(62, "20"), at_minute(62)));
+
+    // A reading without the metric may stand in the place of the one that ended the breach.
+    let without_value = |minute| [Observation { at: at_minute(minute), value: None }];
+    assert!(can_be_skipped(&rule, Some(&state), &without_value(62), at_minute(62)));
+    assert!(!can_be_skipped(&rule, Some(&state), &without_value(1), at_minute(62)), "corrected");
+}
+
+/// What came before the episode cannot end it.
+#[test]
+fn of_history_only_what_an_alert_may_fire_for_is_judged() {
+    let rule = rule(&json!({}), -1_000);
+    let batch = |minute| [Observation { at: at_minute(minute), value: Decimal::parse("29").ok() }];
+    let (firing, _) = judged(&rule, None, &[(10, 35)], 10);
+    let later = at_minute(30 * 60);
+    assert!(!can_be_skipped(&rule, Some(&firing), &batch(10), later));
+    assert!(can_be_skipped(&rule, Some(&firing), &batch(9), later));
+    assert!(can_be_skipped(&rule, None, &batch(10), later));
+}
+
+#[test]
+fn a_rule_that_is_edited_to_watch_something_else_ends_its_episode_and_tells_its_own() {
+    let values = [(0, 33), (5, 33)];
+    let (mut state, _) = judged(&rule(&json!({}), -1_000), None, &values, 5);
+    assert!(state.acknowledge());
+    for members in [json!({"metric": "humidity"}), json!({"above": null, "below": 40, "clear": 50})]
+    {
+        let (edited, news) = judged(&rule(&members, 6), Some(&state), &values, 6);
+        assert_eq!((news, edited.acknowledged), (vec![News::Edited, News::Fired], None));
+    }
+    let (same, news) = judged(&rule(&json!({"above": 31}), 6), Some(&state), &values, 6);
+    assert_eq!((news, same.acknowledged), (vec![], Some(at_minute(0))));
+}
+
+/// A breach without a clear value in between is acknowledged, and late readings end it and begin another one.
+#[test]
+fn an_acknowledgement_ends_with_its_episode_though_late_readings_end_it() {
+    let rule = rule(&json!({}), -10_000);
+    let mut device = Device { rule, readings: BTreeMap::new(), state: None };
+    for minute in (10..50).step_by(4) {
+        device.readings.insert(minute, Some(35));
+        device.judge(Some(minute), minute);
+        if minute == 10 {
+            assert!(device.state.as_mut().expect("a state").acknowledge());
+        }
+    }
+    assert!(device.state.as_ref().expect("a state").acknowledged.is_some());
+    device.readings.insert(20, Some(20));
+    device.judge(Some(20), 50);
+    let state = device.state.as_ref().expect("a state");
+    assert_eq!((state.is_firing(), state.acknowledged), (true, None));
+}
+
+/// The readings of the last days do not say whether the breach lasts, and a fold cannot go on from its anchor.
+#[test]
+fn a_clock_that_is_set_back_ends_no_alert_that_no_reading_ends() {
+    let rule = rule(&json!({"no_data": "keep"}), -10_000);
+    let (state, _) = judged(&rule, None, &[(-3_000, 35)], -3_000);
+    let (state, _) = judged(&rule, Some(&state), &[(-3_000, 35), (600, 29)], 600);
+    assert!(state.is_firing());
+    let readings = vec![Observation { at: at_minute(590), value: Decimal::parse("29").ok() }];
+    let now = at_minute(500);
+    let start = Start::of(&rule, Some(&state), None, now);
+    let input = JudgedReadings {
+        readings,
+        silent_after: TimeDelta::hours(12),
+        pauses: vec![],
+        has_left: false,
+    };
+    let judgement = fold_episodes(&rule, Some(&state), &start, &input, now);
+    assert_eq!((judgement.state.is_firing(), judgement.messages.len()), (true, 0));
+}
+
+/// Of an alert that fires, only what came since its begin can have made it.
+#[test]
+fn the_unseen_past_of_a_mean_is_as_long_as_its_episode_or_two_days() {
+    let rule = rule(&json!({"no_data": "keep"}), -100_000);
+    let (hour, day) = (60, 24 * 60);
+    let (normal, _) = judged(&rule, None, &[(0, 29)], 0);
+    let (firing, _) = judged(&rule, None, &[(0, 35)], 0);
+    for (state, now, looks_back_to) in [
+        (&normal, 40 * day, 38 * day),
+        (&firing, 10, 10 - 2 * day),
+        (&firing, 5 * day, -hour),
+        (&firing, 40 * day, 9 * day),
+    ] {
+        let start = Start::of_unseen_past(state, at_minute(now));
+        let expected = (at_minute(now - day), at_minute(looks_back_to), ReadingsBefore::Decisive);
+        assert_eq!((start.from(), start.looks_back_to(), start.before()), expected, "{now}");
+    }
+}
+
+#[test]
+fn a_rule_that_a_clock_ahead_saved_tells_what_the_last_hour_had() {
+    for saved in [-1_000, 6 * 60] {
+        let rule = rule(&json!({}), saved);
+        let news = judged(&rule, None, &[(10, 35), (11, 20)], 12).1;
+        assert_eq!(news, [News::Passed], "{saved}");
+    }
 }
 
 /// The readings of a device, and the state as it is judged after each change, reading only what the start of a fold asks

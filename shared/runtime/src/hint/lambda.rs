@@ -24,7 +24,7 @@ impl<C: Clock> LambdaHint<C> {
 
 impl<C: Clock> Hint for LambdaHint<C> {
     /// Lambda answers an invocation of type `Event` with 202 once the event is in Lambda's own queue.
-    async fn ask(&self, deadline: Deadline) -> Result<(), String> {
+    async fn give(&self, deadline: Deadline) -> Result<(), String> {
         if !self.0.is_there() {
             return Ok(());
         }
@@ -99,7 +99,7 @@ mod tests {
     #[tokio::test]
     async fn the_function_is_invoked_asynchronously_by_a_signed_request() {
         let (hint, received) = answering(202);
-        hint.ask(soon()).await.expect("asked");
+        hint.give(soon()).await.expect("asked");
         let (head, body) = received.recv().expect("a request");
         assert!(
             head.starts_with("post /2015-03-31/functions/stack-alerting-x/invocations "),
@@ -120,7 +120,7 @@ mod tests {
     #[tokio::test]
     async fn a_refusal_says_its_status_and_a_server_that_is_gone_says_so() {
         let (hint, _received) = answering(403);
-        assert_eq!(hint.ask(soon()).await, Err("Lambda answers 403".to_owned()));
+        assert_eq!(hint.give(soon()).await, Err("Lambda answers 403".to_owned()));
         assert!(!format!("{hint:?}").contains("geheim"));
         let gone = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("one");
         let config = ServiceConfig {
@@ -134,9 +134,9 @@ mod tests {
             ca_bundle: None,
         };
         let hint = LambdaHint::connect(&config, Some("f"), SystemClock);
-        let why = hint.ask(soon()).await.expect_err("nobody listens");
+        let why = hint.give(soon()).await.expect_err("nobody listens");
         assert!(why.starts_with("lambda does not answer: "), "{why}");
         let nobody = LambdaHint::connect(&config, None, SystemClock);
-        assert_eq!(nobody.ask(soon()).await, Ok(()));
+        assert_eq!(nobody.give(soon()).await, Ok(()));
     }
 }

@@ -148,7 +148,8 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// The changes that store the room of a reading.
+/// The changes that store the room of a reading. What the sender named is never lost: it is ROOM with the flag NAMED, or,
+/// if a person chose another room, NAMED_ROOM beside ROOM. A room from the registry has neither.
 fn rooms(reading: &Reading) -> Vec<AttributeChange> {
     match (&reading.named_room, &reading.room) {
         (Some(named), Some(room)) if named != room => {

@@ -112,9 +112,9 @@ impl<'a> RowGroup<'a> {
         of: GroupOf<'a>,
         columns: MetricColumns,
         devices: Vec<DeviceRows<'a>>,
-        meters: SumExclusions<'a>,
+        exclusions: SumExclusions<'a>,
     ) -> Self {
-        let left_out = meters.left_out.iter().cloned();
+        let left_out = exclusions.left_out.iter().cloned();
         let mut left_out: Vec<_> = left_out.map(NotCombined::Behind).collect();
         let mut counted = Vec::new();
         for (name, column) in &columns.0 {
@@ -125,7 +125,7 @@ impl<'a> RowGroup<'a> {
                 let Some((name, _)) = own.filter(|_| values.metrics.contains_key(name)) else {
                     continue;
                 };
-                let mut behind = meters.left_out.iter();
+                let mut behind = exclusions.left_out.iter();
                 if let Some(entry) = OutOfMeans::of(values.device, name) {
                     left_out.push(NotCombined::NotOfRoom(entry));
                 } else if column.combine != Combine::Sum
@@ -137,7 +137,7 @@ impl<'a> RowGroup<'a> {
             counted.push(of_column);
         }
 
-        let (device_id, moved_meters) = (None, meters.moved);
+        let (device_id, moved_meters) = (None, exclusions.moved);
         Self { of, device_id, columns, devices, counted, left_out, moved_meters }
     }
 
@@ -276,7 +276,7 @@ impl<'a> SeriesAnswer<'a> {
         group: &'a DeviceGroup<'a>,
         columns: MetricColumns,
         values: Vec<DeviceRows<'a>>,
-        meters: SumExclusions<'a>,
+        exclusions: SumExclusions<'a>,
     ) {
         if !self.is_by_room {
             self.header.metrics = columns.clone();
@@ -288,7 +288,7 @@ impl<'a> SeriesAnswer<'a> {
             let rows = values.into_iter();
             self.groups.extend(rows.map(|device| RowGroup::one(group.of, columns.clone(), device)));
         } else if group.of == GroupOf::Together || !values.is_empty() {
-            self.groups.push(RowGroup::combined(group.of, columns, values, meters));
+            self.groups.push(RowGroup::combined(group.of, columns, values, exclusions));
         }
     }
 

@@ -44,7 +44,8 @@ pub(crate) struct QuestionDevices {
     pub(crate) rooms: Option<BTreeSet<RoomId>>,
     /// The registry, and devices that were read because memory does not hold them.
     registry: FoundDevices,
-    /// The devices that are or were in the rooms. Without `rooms` there are no such devices.
+    /// The devices that are or were in the rooms. Without `rooms`, only `seen` may be filled, for
+    /// rows by room.
     pub(crate) of_rooms: RoomDevices,
 }
 

@@ -32,7 +32,7 @@ impl RowPlan {
         scope: QueryScope,
         call: &mut Call<'_, impl Store>,
     ) -> Result<Self, Problem> {
-        let horizon = call.shared.known_state.horizon(call.session).await?;
+        let horizon = call.shared.rollup_state.horizon(call.session).await?;
         let zone = request.zone(horizon.zone());
         let (grid, unit) = (request.grid(zone)?, request.unit);
 
@@ -49,9 +49,9 @@ impl RowPlan {
         DeviceQuestion::of(device, &self.grid, &self.horizon, Level::of(self.unit), self.now)
     }
 
-    /// How far the rollups lag in a range. For a room, each device's lag counts: rollups say which devices were there.
+    /// How far the rollups lag in a range; to be called after the rollups are read. For a room, each device's lag counts: rollups say which devices were there.
     pub(crate) fn lag(&self, range: TimeRange, device: Option<&Device>) -> Option<RollupLag> {
-        self.unfolded.as_ref()?.of(range, device.map(Device::id))
+        self.unfolded.as_ref()?.lag_of(range, device.map(Device::id))
     }
 
     /// Says in a problem about a room or home how far the rollups lag, because rollups say which devices were there.
