@@ -550,7 +550,7 @@ pub fn annotations_in(range: TimeRange) -> RangeInclusive<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::layout::Layout;
     use domain::{Decimal, RESERVED_IDS, RESERVED_SORT_KEY, Subject};
@@ -565,7 +565,7 @@ mod tests {
             .prop_map(|millis| Timestamp::from_millis(millis).expect("in range"))
     }
 
-    fn key() -> impl Strategy<Value = Key> {
+    pub(crate) fn key() -> impl Strategy<Value = Key> {
         prop_oneof![
             (id(), timestamp()).prop_map(|(id, at)| Key::Reading(id.parse().expect("an id"), at)),
             (id(), 1..=64_u64).prop_map(|(id, shards)| {
@@ -596,6 +596,7 @@ mod tests {
                 Key::SeenIn(room.parse().expect("an id"), id.parse().expect("an id"))
             }),
             Just(Key::ConditionsSchema),
+            id().prop_map(Key::Introduced),
             id().prop_map(|id| Key::Refold(id.parse().expect("an id"))),
             (id(), timestamp()).prop_map(|(id, at)| Key::StayOf(id.parse().expect("an id"), at)),
             (id(), timestamp(), id()).prop_map(|(room, at, id)| {

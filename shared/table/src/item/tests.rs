@@ -1,13 +1,17 @@
 //! An item of each kind as it is stored, in a file: no change of the code may change what tables already hold. Has no
 //! items of its own.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::iter;
 
 use domain::{Annotation, Room, Token};
+use proptest::strategy::{Strategy as _, ValueTree as _};
+use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::keys::tests::key as any_key;
 use crate::late::LateChanges;
 use crate::layout::Layout;
 use crate::rollup::{Refold, RollupState, StoredRollup, StoredSchema};
@@ -64,6 +68,10 @@ const NOT_READ: [&str; 8] =
 /// Attributes that leave out what cannot be read.
 const LENIENT: [&str; 2] = ["changes", "metrics"];
 
+/// The kinds of keys whose items are written and never read, or read only as what they are among.
+const WITHOUT_GOLDEN_ITEM: [&str; 5] =
+    ["Reading", "SearchEntry", "SeenOf", "Indexed", "Introduced"];
+
 /// The value of an item as text, and the item that is made of the value.
 fn read_and_written<T: Decode + Debug>(
     item: Item,
@@ -109,7 +117,6 @@ fn again(item: Item) -> Result<(String, Item), ItemError> {
             read_and_written(item, |secrets: &SourceSecrets| with_key(&under, secrets.attributes()))
         }
         Key::Tariff(_) => read_and_written(item, StoredTariff::item),
-        // They are written and never read, or read only as what they are among.
         Key::Reading(..)
         | Key::SearchEntry(..)
         | Key::SeenOf(..)
@@ -130,9 +137,26 @@ fn golden() -> impl Iterator<Item = (&'static str, Item, &'static str)> {
 fn each_item_is_read_and_written_as_ever() {
     for (name, item, value) in golden() {
         let (read, written) = again(item.clone()).expect(name);
-        assert_eq!(read, value, "{name}");
+        assert!(read == value, "{name} is read as this line:\n{read}");
         assert_eq!(to_object(&written), to_object(&item), "{name}");
     }
+}
+
+/// Whoever adds a kind of item is told of the golden item and of the keys that tests make.
+#[test]
+fn each_kind_of_key_is_made_by_tests_and_has_a_golden_item() {
+    let kind = |key: &Key| {
+        let text = format!("{key:?}");
+        text.split('(').next().map(str::to_owned)
+    };
+    let golden = golden().map(|(_, item, _)| fields::parse_key(&item).expect("a key"));
+    let mut expected: BTreeSet<_> = golden.filter_map(|key| kind(&key)).collect();
+    expected.extend(WITHOUT_GOLDEN_ITEM.map(str::to_owned));
+
+    let mut runner = TestRunner::deterministic();
+    let made = (0..5_000).map(|_| any_key().new_tree(&mut runner).expect("a key").current());
+    let made: BTreeSet<_> = made.filter_map(|key| kind(&key)).collect();
+    assert_eq!(made, expected, "left the strategy `key` of keys.rs, right golden.txt");
 }
 
 /// The device of all golden items is `d`.
