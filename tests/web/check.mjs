@@ -1550,7 +1550,7 @@ async function alerted(home) {
   await rules.getByText("bath, mean: Humidity above 70 %").first().waitFor();
   for (const name of ["Tell me: window open", "Tell me: lost: weak battery"]) await page.getByRole("button", { name }).waitFor();
   const damp = page.getByRole("listitem").filter({ hasText: "bath damp" });
-  await damp.getByText("What it would have told").click();
+  await damp.getByText("When it would have fired").click();
   await damp.getByText("In the last 7 days it would have told nothing.").waitFor();
   await page.getByRole("button", { name: /Tell me: th-kitchen silent/ }).click();
   await rules.getByText("th-kitchen: is silent").waitFor();

@@ -182,7 +182,7 @@ function readyRules(known, rules, show) {
   for (const it of sensors.filter((it) => charge(it) <= 100)) offer(`battery-${it.device_id}`, t("readyBattery", { name: deviceName(it) }), t("batteryBelow", { limit: WEAK }), { device: it.device_id, metric: it.metrics.battery ? "battery" : "battery_percent", below: WEAK, clear: WEAK + 5 });
   // Devices of one kind are one rule.
   const kinds = [...new Set(known.devices.flatMap(({ kind }) => kind ?? []))];
-  for (const kind of kinds) offer(`silent-kind-${kind}`, t("readySilent", { name: kind }), t("devicesOfKind", { kind }), { kind, silent_for: "usual" });
+  for (const kind of kinds) offer(`silent-kind-${kind}`, t("readySilentKind", { kind }), t("readySilentWhy"), { kind, silent_for: "usual" });
   for (const it of sensors.filter(({ kind }) => !kind)) offer(`silent-${it.device_id}`, t("readySilent", { name: deviceName(it) }), t("readySilentWhy"), { device: it.device_id, silent_for: "usual" });
   const meter = inFront(known, known.devices.filter((it) => powerOf(it) !== null))[0];
   if (meter) offer(`peak-${meter.device_id}`, t("readyPeak", { name: deviceName(meter) }), t("readyPeakWhy"), { device: meter.device_id, demand_kw: "peak", period: "15m" });

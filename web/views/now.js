@@ -273,7 +273,7 @@ async function showToday(place, base, until) {
     h("h2", null, h("a", { href: addressOf("energy", "", { d: "", span: "" }) }, t("todaySoFar"))),
     used === null ? h("p", null, absent(isLacking(answer), t("none"))) : large(kwh(used)),
     !isLacking(answer, earlier) && beside !== null && h("p", { class: "note" }, ...compared(used, beside, than)),
-    used !== null && all !== null && dayMeter(used, before ?? 0, all),
+    used !== null && all !== null && dayMeter(used, beside ?? 0, all),
     lackNote(answer),
   );
   const night = midnight(new Date().getHours() < 6 ? -1 : 0);
@@ -283,13 +283,13 @@ async function showToday(place, base, until) {
   fill(base, last !== null && h("p", { class: "note" }, ago === null ? t("baseLoad", { power: watts(last) }) : t("baseLoadAgo", { power: watts(last), before: watts(ago) })));
 }
 
-/** Today as a bar within yesterday, with a mark at yesterday's same moment. @param {number} used @param {number} before @param {number} all */
-function dayMeter(used, before, all) {
-  const most = Math.max(used, all) || 1;
+/** Today as a bar within yesterday, with a mark at what it is compared with. @param {number} used @param {number} beside @param {number} all */
+function dayMeter(used, beside, all) {
+  const most = Math.max(used, beside, all) || 1;
   const [bar, mark] = [h("span"), h("i")];
   const yesterday = h("a", { href: addressOf("energy", "", { d: dayOf(midnight(-1)), span: "", vs: "" }) }, t("yesterday"));
   bar.style.width = `${(used * 100) / most}%`;
-  mark.style.left = `${(before * 100) / most}%`;
+  mark.style.left = `${(beside * 100) / most}%`;
   return h("div", null, h("div", { class: "meter", "aria-hidden": "true" }, bar, mark), h("p", { class: "note" }, ...rich("labelled", { name: yesterday, text: kwh(all) })));
 }
 

@@ -284,6 +284,7 @@ export const words = {
   readyBattery: "{name}: schwache Batterie",
   readyRules: "Fertige Regeln, ein Tipp genügt",
   readySilent: "{name} still",
+  readySilentKind: "Ein Gerät der Art {kind} schweigt",
   readySilentWhy: "Es fehlt viel länger als üblich.",
   reload: "Neu laden",
   replaceToken: "Das Zugangstoken ersetzen, das dieser Browser behält?",
@@ -597,5 +598,5 @@ export const words = {
   whatItCost: "Was es gekostet hat",
   wouldCost: "{name} hätte {amount} mehr gekostet.",
   wouldSave: "{name} hätte {amount} weniger gekostet.",
-  wouldTell: "Was er gemeldet hätte",
+  wouldTell: "Wann er gemeldet hätte",
 };

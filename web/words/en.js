@@ -283,6 +283,7 @@ export const words = {
   readyBattery: "{name}: weak battery",
   readyRules: "Ready rules, one tap each",
   readySilent: "{name} silent",
+  readySilentKind: "A device of the kind {kind} is silent",
   readySilentWhy: "It is missing for much longer than is usual.",
   reload: "Reload",
   replaceToken: "Replace the access token that this browser keeps?",
@@ -596,5 +597,5 @@ export const words = {
   whatItCost: "What it cost",
   wouldCost: "{name} would have cost {amount} more.",
   wouldSave: "{name} would have cost {amount} less.",
-  wouldTell: "What it would have told",
+  wouldTell: "When it would have fired",
 };

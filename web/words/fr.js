@@ -285,6 +285,7 @@ export const words = {
   readyBattery: "{name} : batterie faible",
   readyRules: "Règles toutes prêtes, en un geste",
   readySilent: "{name} muet",
+  readySilentKind: "Un appareil du type {kind} est muet",
   readySilentWhy: "Il manque depuis bien plus longtemps que d’habitude.",
   reload: "Recharger",
   replaceToken: "Remplacer le jeton d’accès que ce navigateur garde ?",
@@ -598,5 +599,5 @@ export const words = {
   whatItCost: "Ce que cela a coûté",
   wouldCost: "{name} aurait coûté {amount} de plus.",
   wouldSave: "{name} aurait coûté {amount} de moins.",
-  wouldTell: "Ce qu’elle aurait signalé",
+  wouldTell: "Quand elle aurait signalé",
 };

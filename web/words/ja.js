@@ -284,6 +284,7 @@ export const words = {
   readyBattery: "{name}: 電池残量低下",
   readyRules: "かんたんルール",
   readySilent: "{name}の応答なし",
+  readySilentKind: "種類 {kind} の応答なし",
   readySilentWhy: "普段よりずっと長く届かないとき。",
   reload: "再読み込み",
   replaceToken: "保存済みのアクセストークンを置き換えますか?",

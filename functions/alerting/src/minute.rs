@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::time::Duration;
 
-use domain::RuleId;
+use domain::{RuleId, Timestamp};
 use judging::{AlertRules, JudgingReport, JudgingSession, LostMessages, SeriesError};
 use runtime::clock::Clock;
 use runtime::telemetry::{WideEvent, chain};
 use table::panic::{Panic, catching};
-use table::{AlertKey, Invocation, MAX_CACHED_ENTRIES, Recheck, Session, StoreError};
+use table::{AlertKey, Invocation, LEAST_PAUSE, MAX_CACHED_ENTRIES, Recheck, Session, StoreError};
 
 use crate::Alerting;
 use crate::paged::{Paged, ReadItems, ReadPositions};
@@ -137,6 +137,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let part = before_parts(2, session.table.invocation);
         self.recheck(rules, &mut minute, &session.within(&part)).await;
 
+        if self.has_slept_since(session.table.now) {
+            minute.report.is_cut = true;
+            return minute;
+        }
         if is_noted {
             let part = before_parts(1, session.table.invocation);
             let session = session.within(&part);
@@ -148,6 +152,12 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         minute.add_part("sealed quarters", catching(Box::pin(session.judge_sealed())).await);
         minute
+    }
+
+    /// Whether the system slept since a judgement began. What came meanwhile would be ahead of the judgement's clock, and
+    /// what it ended would be told anew.
+    pub(crate) fn has_slept_since(&self, begin: Timestamp) -> bool {
+        self.clock.now().since(begin) > LEAST_PAUSE
     }
 
     /// Judges the states that are due.
@@ -173,7 +183,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         // In a fixed order, rechecks that the table throttles would always delay the same rechecks.
         fastrand::shuffle(&mut rechecks);
         for recheck in rechecks {
-            if !session.has_time() {
+            if !session.has_time() || self.has_slept_since(session.table.now) {
                 minute.report.is_cut = true;
                 return;
             }

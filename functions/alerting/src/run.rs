@@ -10,7 +10,7 @@ use runtime::clock::{Clock, Deadline};
 use runtime::queue::Failure;
 use runtime::telemetry::{WideEvent, chain};
 use table::panic::catching;
-use table::{Invocation, LEAST_PAUSE, Session, StoreError, StoreResult};
+use table::{Invocation, Session, StoreError, StoreResult};
 use tokio::sync::OnceCell;
 
 use crate::carrier::NotCarried;
@@ -131,8 +131,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
 
         let (mut messages, mut has_judging_failed) = (0, false);
         // If a laptop slept during sending, the next minute notes the pause before it judges.
-        let has_slept = self.clock.now().since(session.now) > LEAST_PAUSE;
-        if !rules.rules.is_empty() && !has_slept {
+        if !rules.rules.is_empty() && !self.has_slept_since(session.now) {
             let judging = session
                 .invocation
                 .shortened_to(session.invocation.remaining().saturating_sub(RESERVE));

@@ -165,8 +165,9 @@ pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
 /// Whether a batch of one device, in order of time, certainly changes no state, so that no reading has to be read.
 ///
 /// A batch changes no state if the state is at rest and every value is within the clearing limit. A value between the
-/// clearing limit and the limit could prolong an earlier breach; a late reading without a value may stand in the place of
-/// one that ended the breach. A batch that is older than a day is skipped too, unless it may correct what an alert fires
+/// clearing limit and the limit could prolong an earlier breach. A reading without a value may stand in the place of one
+/// that ended the breach, unless it is newer than all that was judged; without a state, the device may have come into the
+/// rule's group in a breach. A batch that is older than a day is skipped too, unless it may correct what an alert fires
 /// for. Younger late readings, as of a gateway that was offline for hours, may show a breach that still lasts.
 pub fn can_be_skipped(
     rule: &Rule,
@@ -184,7 +185,7 @@ pub fn can_be_skipped(
     let judged_until = state.and_then(|state| state.judged_until);
     let changes_nothing = |reading: &Observation| match rule.side(reading.value.as_ref()) {
         Some(side) => side == Side::Clear,
-        None => Some(reading.at) > judged_until,
+        None => judged_until.is_some_and(|until| reading.at > until),
     };
     is_at_rest && batch.iter().all(changes_nothing)
 }

@@ -72,8 +72,7 @@ impl Start {
         let is_at_rest =
             state.due.is_none() && matches!(state.anchor.fold.phase, Phase::Normal { .. });
         if touched < from {
-            // The touched reading may be the cause of the episode, and is out of reach.
-            Self::by_decisive_in(state, from)
+            Self::out_of_reach(state, touched, from)
         } else if touched <= anchor {
             Self::within_history(state, from)
         } else if is_at_rest && from > anchor {
@@ -93,11 +92,10 @@ impl Start {
     ) -> Self {
         let from = reach_before(rule, touched.unwrap_or(now), now, MAX_BACK);
         match state.filter(|state| state.changed == rule.changed) {
-            // The touched reading may be the cause of the episode, and is out of reach.
-            Some(state) if touched.is_some_and(|touched| touched < from) => {
-                Self::by_decisive_in(state, from)
-            }
-            Some(state) => Self::within_history(state, from),
+            Some(state) => match touched.filter(|touched| *touched < from) {
+                Some(touched) => Self::out_of_reach(state, touched, from),
+                None => Self::within_history(state, from),
+            },
             None => Self::by_decisive_reading(from),
         }
     }
@@ -123,6 +121,15 @@ impl Start {
             looks_back_to: from.saturating_add(-MAX_BACK_FIRING),
             keeps_phase: false,
         }
+    }
+
+    /// A start after a reading that was touched. If it came in the episode that runs, it may be the cause of the episode.
+    fn out_of_reach(state: &EpisodeState, touched: Timestamp, from: Timestamp) -> Self {
+        let episode = state.fold.phase.fired_episode();
+        if episode.is_some_and(|episode| touched < episode.since) {
+            return Self::within_history(state, from);
+        }
+        Self::by_decisive_in(state, from)
     }
 
     /// The same within the episode that ran at `from` according to the state, if the readings show that it still did.

@@ -139,6 +139,13 @@ impl<S: Store> JudgingSession<'_, S> {
         for (id, written) in fresh {
             let device = listed.get(id).or_else(|| new.get(*id));
             for rule in rules.of(id, device).filter(|rule| is_of_batches(&rule.definition.watch)) {
+                let lacks_metric = |device: &Device| {
+                    let metric = rule.definition.watch.metric();
+                    metric.is_some_and(|metric| !device.metrics().contains_key(metric))
+                };
+                if device.is_some_and(lacks_metric) {
+                    continue;
+                }
                 let is_on_few = on_few_devices.entry(rule.id.as_str());
                 let is_on_few = *is_on_few.or_insert_with(|| listed.are_few_of(&rule.definition));
                 let is_of_metric = matches!(rule.definition.watch, Watch::Metric { .. });

@@ -1920,6 +1920,48 @@ async fn what_is_overwritten_is_judged_anew_however_old_it_is() {
     assert_eq!(world.since().last(), Some(&at(0)));
 }
 
+/// A door that stands open sends its battery only, and a person moves it into the room of the rule.
+#[tokio::test]
+async fn a_device_that_comes_into_a_group_is_judged_by_what_it_sent_before() {
+    let rule = json!({"name": "Door", "room": "hall", "metric": "open", "above": 0});
+    let open = given::reading("d1", at(0), Some("shed"), &[("open", "1")]);
+    let world = World::new(rule, &[open, in_room("d2", 0, "hall", "1")]).await;
+    world.batch(&[in_room("d2", 0, "hall", "1")], at(1)).await;
+    world.move_to("d1", "hall", at(60)).await;
+    let battery = given::reading("d1", at(120), Some("hall"), &[("battery_pct", "80")]);
+    world.put(std::slice::from_ref(&battery)).await;
+    let now = at(121);
+    assert_eq!(world.batch(std::slice::from_ref(&battery), now).await, 1);
+    assert_eq!((world.news(), world.since()), (vec![News::Fired], vec![at(0)]));
+}
+
+/// The alert fires for longer than a judgement looks back, and thousands of readings do not say whether it is over.
+#[tokio::test]
+async fn what_is_deleted_from_before_an_episode_does_not_end_it() {
+    const NOW: i64 = 40 * 1_440;
+    let rule = json!({"name": "Door", "device": "d1", "metric": "open", "above": 0});
+    let open = given::reading("d1", at(0), None, &[("open", "1")]);
+    let world = World::new(rule, std::slice::from_ref(&open)).await;
+    world.batch(std::slice::from_ref(&open), at(0)).await;
+    let battery = |minute| given::reading("d1", at(minute), None, &[("battery_pct", "80")]);
+    let batteries: Vec<_> = (1..NOW / 15).map(|n| battery(n * 15)).collect();
+    world.put(&batteries).await;
+
+    let rules = world.rules(at(NOW)).await;
+    let recheck = async |since: i64| {
+        let (target, since) = (given::device("d1").into(), at(since));
+        let recheck = Recheck { target, since, after: None, touch: 1 };
+        let given = invocation();
+        let session = world.session(at(NOW), &given);
+        Box::pin(session.recheck(&rules, &recheck)).await.expect("memory");
+    };
+    recheck(-1_000).await;
+    assert_eq!(world.news(), [News::Fired]);
+    world.store.delete_readings(&[ReadingKey::of(&open)], &invocation()).await;
+    recheck(0).await;
+    assert_eq!(world.news(), [News::Fired, News::TakenBack]);
+}
+
 /// More than a judgement reads lie between the wrong reading and now.
 #[tokio::test]
 async fn an_alert_is_taken_back_though_its_device_has_sent_more_than_is_read_since() {

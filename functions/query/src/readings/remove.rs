@@ -1,5 +1,6 @@
 //! Deletes a device's readings in a range, which is the most common repair. Leaves rollups to the rollup function.
 
+use alerts::MAX_BACK_FIRING;
 use api::{Problem, Response};
 use domain::{DeviceId, Order, TimeRange};
 use runtime::clock::Clock as _;
@@ -62,14 +63,16 @@ pub(crate) async fn readings(call: &mut Call<'_, impl Store>) -> Result<Response
     Ok(Response::json(200, &body))
 }
 
-/// Makes alerts judge the device again from the start of a range on. A range without readings counts too, because an
-/// earlier request may have deleted them and failed then.
+/// Makes alerts judge the device again from the start of a range on; from its end, if no judgement looks so far back. A
+/// range without readings counts too, because an earlier request may have deleted them and failed then.
 async fn judge_again(
     device: &DeviceId,
     range: TimeRange,
     call: &mut Call<'_, impl Store>,
 ) -> Result<(), Problem> {
-    match call.session.note_rechecks(&[(device.clone().into(), range.from())]).await.cause {
+    let earliest = call.session.now.saturating_add(-MAX_BACK_FIRING);
+    let touched = range.from().max(range.last().min(earliest));
+    match call.session.note_rechecks(&[(device.clone().into(), touched)]).await.cause {
         Some(error) => Err(error.into()),
         None => Ok(()),
     }

@@ -188,6 +188,7 @@ fn only_clear_batches_without_a_state_are_passed_over() {
     let without_value = |minute| [Observation { at: at_minute(minute), value: None }];
     assert!(can_be_skipped(&rule, Some(&state), &without_value(62), at_minute(62)));
     assert!(!can_be_skipped(&rule, Some(&state), &without_value(1), at_minute(62)), "corrected");
+    assert!(!can_be_skipped(&rule, None, &without_value(62), at_minute(62)), "new in the group");
 }
 
 /// What came before the episode cannot end it.
