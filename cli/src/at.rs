@@ -107,6 +107,7 @@ impl SystemAt {
 
     /// Opens the system that is named, or else the one that such a command means.
     pub(crate) fn open(&self, unnamed: Unnamed) -> anyhow::Result<Client> {
+        self.ensure_one_place()?;
         if let Some(url) = &self.url {
             return self.server(url);
         }
@@ -120,9 +121,19 @@ impl SystemAt {
         Client::of_data(self.place.data_dir())
     }
 
+    /// One place may stand before a subcommand and the other after it, where the parser finds no conflict.
+    fn ensure_one_place(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.url.is_none() || !self.place.is_named(),
+            "--url and --data-dir or --table name two places"
+        );
+        Ok(())
+    }
+
     /// Opens the target of an import: the named server or directory, else a Roomtide at the default address, else the
     /// default directory.
     pub(crate) fn open_to_import(&self) -> anyhow::Result<Client> {
+        self.ensure_one_place()?;
         if let Some(url) = &self.url {
             return self.server(url);
         }

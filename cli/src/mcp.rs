@@ -4,6 +4,7 @@
 //! Source: <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio>
 
 use std::io::{self, BufRead, Write};
+use std::thread;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -41,24 +42,30 @@ fn serve(
     input: impl BufRead,
     mut output: impl Write,
 ) -> io::Result<()> {
-    for line in input.split(b'\n') {
-        let line = String::from_utf8_lossy(&line?).trim().to_owned();
-        if line.is_empty() {
-            continue;
+    thread::scope(|closing| {
+        for line in input.split(b'\n') {
+            let line = String::from_utf8_lossy(&line?).trim().to_owned();
+            if line.is_empty() {
+                continue;
+            }
+            let client = open();
+            if let Some(answer) = answer(client.as_ref(), &line) {
+                writeln!(output, "{answer}")?;
+                output.flush()?;
+            }
+            // Closing waits for other commands that use the data through this one. The next message does not.
+            if let Ok(client) = client {
+                closing.spawn(move || close(client));
+            }
         }
-        let client = open();
-        if let Some(answer) = answer(client.as_ref(), &line) {
-            writeln!(output, "{answer}")?;
-            output.flush()?;
-        }
-        // Closing waits for other commands that use the data through this one, and the answer does not.
-        if let Ok(client) = client
-            && let Err(error) = client.close()
-        {
-            print_error(format_args!("{error:#}"));
-        }
+        Ok(())
+    })
+}
+
+fn close(client: Client) {
+    if let Err(error) = client.close() {
+        print_error(format_args!("{error:#}"));
     }
-    Ok(())
 }
 
 /// The server's answer to a message, or an error with the reason why no answer came. A notification has no answer.
