@@ -110,19 +110,23 @@ impl Engine {
             }
             Data::Dir(directory) => (directory.clone(), None),
         };
+
         private::make_directory(&directory)
             .with_context(|| format!("cannot create the data directory {}", directory.display()))?;
         let lock = lock(&directory)?;
         ensure_not_emptied(&directory, &lock)?;
         forget_address(&directory).context("cannot remove the address of the last engine")?;
         make_private(&directory)?;
+
         let file = database_file(&directory);
         let database = open(&file).map_err(|error| explain(&error, &file))?;
         ensure_table(&database).context("cannot make the table")?;
         lock.mark_used().context("cannot note that there is data")?;
+
         let turns = Arc::new(Mutex::new(WriterConnection::open(file.clone())?));
         let stream = Arc::new(Stream::open(&database, Arc::clone(&turns), TABLE)?);
         let key = new_key()?;
+
         let (writer, writing) = Writer::start(Arc::clone(&turns))?;
         let throttle = burst.map(Throttle::new);
         let turns_of_others = Arc::clone(&turns);
@@ -136,10 +140,12 @@ impl Engine {
         };
         let (endpoint, stop, serving) = serve(operations, key.clone())?;
         let threads = [serving, writing];
+
         // Only under the lock, because `running` trusts the address of a locked directory.
         let address = format!("{endpoint}\n{key}\n{}\n", std::process::id());
         write_private(&directory.join(ADDRESS), &address)
             .context("cannot write the engine's address")?;
+
         Ok(Self { database, file, endpoint, key, stream, turns, stop, threads, lock, scratch })
     }
 
@@ -209,6 +215,7 @@ impl Engine {
             ),
             ..ScanRequest::default()
         };
+
         Ok(self.database.scan(others)?.count == 0)
     }
 
@@ -216,6 +223,7 @@ impl Engine {
     pub(crate) fn has_readings(&self) -> anyhow::Result<bool> {
         let prefix = AttributeValue::S(READING_PREFIX.to_owned());
         let mut after = None;
+
         loop {
             let readings = ScanRequest {
                 table_name: TABLE.to_owned(),
@@ -224,6 +232,7 @@ impl Engine {
                 exclusive_start_key: after,
                 ..ScanRequest::default()
             };
+
             let page = self.database.scan(readings)?;
             after = page.last_evaluated_key;
             if page.count > 0 || after.is_none() {
@@ -290,6 +299,7 @@ pub(crate) fn running(directory: &Path) -> Option<RunningEngine> {
         if !directory_lock::is_taken(directory) {
             return None;
         }
+
         let address_file = File::open(directory.join(ADDRESS)).ok();
         let in_use = address_file.filter(|file| file.try_lock_shared().is_ok());
         if let Some(in_use) = in_use
@@ -297,6 +307,7 @@ pub(crate) fn running(directory: &Path) -> Option<RunningEngine> {
         {
             return Some(RunningEngine { store: store_config(endpoint, key), in_use });
         }
+
         thread::sleep(LOOK_PAUSE);
     }
     None
@@ -307,16 +318,19 @@ pub(crate) fn running(directory: &Path) -> Option<RunningEngine> {
 pub(crate) fn wait_until_unused(database_file: &Path) -> anyhow::Result<File> {
     let address_file = File::open(database_file.with_file_name(ADDRESS))
         .context("cannot see whether another process uses the data")?;
+
     let mut looks = 0;
     while let Err(error) = address_file.try_lock() {
         if let TryLockError::Error(error) = error {
             return Err(error.into());
         }
+
         looks += 1;
         if looks == LOOKS_BEFORE_WARNING {
             let file = database_file.display();
             warn(format_args!("another roomtide still uses {file} through this one; waits for it"));
         }
+
         thread::sleep(LOOK_PAUSE);
     }
     Ok(address_file)
@@ -358,10 +372,12 @@ fn make_private(directory: &Path) -> anyhow::Result<()> {
     let file = database_file(directory);
     let made = private::options().create(true).append(true).open(&file);
     made.with_context(|| format!("cannot write {}", file.display()))?;
+
     let tighten = |path: &Path| {
         private::tighten(path)
             .with_context(|| format!("cannot keep other users out of {}", path.display()))
     };
+
     let (mut was_open, mut is_shared) = (false, false);
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -373,9 +389,11 @@ fn make_private(directory: &Path) -> anyhow::Result<()> {
             is_shared = true;
         }
     }
+
     if !is_shared {
         was_open |= tighten(directory)?;
     }
+
     if was_open {
         let directory = directory.display();
         warn(format_args!("other users are kept out of {directory} from now on"));
@@ -450,6 +468,7 @@ fn lock(directory: &Path) -> anyhow::Result<DirectoryLock> {
     let process = process.map_or(String::new(), |process| {
         format!(", process {process} (`ps -p {process} -o args` shows its command)")
     });
+
     bail!(
         "{} is in use by another roomtide{process}; stop it, or choose another directory with --data-dir",
         directory.display()
@@ -482,6 +501,7 @@ fn open(file: &Path) -> anyhow::Result<Database> {
     if verdict != "ok" {
         bail!("{verdict}");
     }
+
     // Refuses the database of another program: the engine would add its own tables to it.
     let tables =
         "SELECT min(name), total(name = '_tables') FROM sqlite_master WHERE type = 'table'";
@@ -490,6 +510,7 @@ fn open(file: &Path) -> anyhow::Result<Database> {
     if let Some(first) = first.filter(|_| own < 1.0) {
         bail!("it has tables of another program, such as {first}");
     }
+
     let database = Database::new(file.to_str().context("its path is not Unicode")?)?;
     database.disable_bulk_loading()?;
     Ok(database)
@@ -509,6 +530,7 @@ fn explain(error: &anyhow::Error, file: &Path) -> anyhow::Error {
                 )
             )
         });
+
     let file = file.display();
     if is_of_disk {
         anyhow::anyhow!("cannot open {file}: {error:#}")
@@ -543,6 +565,7 @@ fn serve(
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on 127.0.0.1")?;
     listener.set_nonblocking(true)?;
     let endpoint = format!("http://{}", listener.local_addr()?);
+
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (stop, stopped) = oneshot::channel::<()>();
     let thread = thread::Builder::new().name("engine".to_owned()).spawn(move || {
@@ -579,6 +602,7 @@ mod tests {
         start(directory.path()).unwrap().stop().unwrap();
         forget_address(directory.path()).unwrap();
         let starting = DirectoryLock::take(directory.path()).unwrap().unwrap();
+
         thread::scope(|scope| {
             let found = scope.spawn(|| running(directory.path()));
             thread::sleep(LOOK_PAUSE * 3);
@@ -601,6 +625,7 @@ mod tests {
         let engine = start(directory.path()).unwrap();
         let used = running(directory.path()).unwrap();
         let file = engine.file().to_owned();
+
         thread::scope(|scope| {
             let waiting = scope.spawn(|| wait_until_unused(&file));
             thread::sleep(LOOK_PAUSE * 3);
@@ -627,13 +652,16 @@ mod tests {
             fs::write(directory.path().join("roomtide.db"), "").unwrap();
             directory
         };
+
         // A first start that was ended early, and a file of somebody else.
         for beside in [&[][..], &["notes.txt"]] {
             start(emptied(beside).path()).unwrap().stop().unwrap();
         }
+
         let early = emptied(&[]);
         fs::write(early.path().join("lock"), "").unwrap();
         start(early.path()).unwrap().stop().unwrap();
+
         // That start has made a table; and so had those that left these files.
         fs::write(early.path().join("roomtide.db"), "").unwrap();
         for directory in [early, emptied(&["engine-address"]), emptied(&["roomtide.db-wal"])] {
@@ -651,11 +679,13 @@ mod tests {
         start(directory.path()).unwrap().stop().unwrap();
         let file = directory.path().join("roomtide.db");
         let mut bytes = fs::read(&file).unwrap();
+
         for damage in [0, 4_096] {
             bytes[damage..damage + 512].fill(0xA5);
             fs::write(&file, &bytes).unwrap();
             let error = start(directory.path()).err().unwrap().to_string();
             assert!(error.contains("roomtide.db") && error.contains("damaged"), "{error}");
+
             bytes[0..512].copy_from_slice(
                 &{
                     let fresh = tempfile::tempdir().unwrap();

@@ -126,6 +126,7 @@ impl Functions {
         };
         let query = Query::new(store.clone(), SystemClock, telemetry.clone(), settings);
         let query = query.with_fetching(DirectFetching(Arc::clone(&fetching)));
+
         let functions = Self { ingest, query: Arc::new(query), fetching };
         Box::pin(functions.ingest.load()).await;
         Box::pin(functions.query.load()).await;
@@ -175,14 +176,17 @@ impl Consumers {
             telemetry.clone(),
             settings,
         );
+
         let hint = LocalHint::default();
         let registry =
             registry::Registry::new(store.clone(), letters, SystemClock, telemetry.clone());
         let registry = registry.with_hint(hint.clone()).with_rules_of(RULES_AGE);
+
         let carrier = alerting::Carrier::new(HttpSender::new(Reach::Local), alerting::NoEmail);
         let heartbeat = options.heartbeat.clone();
         let settings = alerting::Settings { page_url, heartbeat };
         let alerting = Alerting::new(store.clone(), carrier, SystemClock, telemetry, settings);
+
         Self {
             registry: Arc::new(registry),
             rollup: Arc::new(rollup),

@@ -96,6 +96,7 @@ pub(crate) async fn invoke(
     let function = only.unwrap_or_else(|| function_of(&event));
     let deadline = Deadline::after(TIMEOUT);
     let functions = functions.clone();
+
     // In a task of its own: a function goes on when its client has disconnected, and a panic does not end the server.
     let answer = tokio::spawn(async move {
         match function {
@@ -172,6 +173,7 @@ impl Gateway {
             Host::Query => (None, Some(Function::Query)),
             Host::Ingest { page } => (Some(page.as_str()), Some(Function::Ingest)),
         };
+
         if self.authorizer.is_none()
             && let Some(reason) = origin::refusal(&parts, page)
         {
@@ -180,6 +182,7 @@ impl Gateway {
         if let Some(response) = page.and_then(|_| cors::preflight(&parts)) {
             return response;
         }
+
         let response = async {
             let mut event = self.event(&parts, peer)?;
             if let Some(access) = access_with_body(&parts) {
@@ -194,6 +197,7 @@ impl Gateway {
             warn(format_args!("{} {}: {error:#}", parts.method, parts.uri.path()));
             response::internal_server_error(parts.uri.path())
         });
+
         if page.is_some() { cors::permitting(&parts, response) } else { response }
     }
 
@@ -216,6 +220,7 @@ impl Gateway {
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
         let request = gateway::request(event.clone());
         let request = request.map_err(|problem| anyhow::anyhow!("{}", problem.detail))?;
+
         let body = async {
             if access == Access::Public {
                 return read(body, MAX_PUBLIC_BODY, time).await;
@@ -225,6 +230,7 @@ impl Gateway {
             }
             read(body, MAX_BODY, time).await
         };
+
         Ok(body
             .await
             .map_err(|problem| Dialect::refuse(&request.path, &problem))
@@ -247,9 +253,11 @@ async fn read(body: Incoming, most: usize, time: Duration) -> Result<Vec<u8>, Pr
         );
         Problem::new(ProblemKind::TooLarge, detail)
     };
+
     if body.size_hint().lower() > most as u64 {
         return Err(too_long());
     }
+
     match tokio::time::timeout(time, Limited::new(body, most).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes().into()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_long()),
@@ -316,6 +324,7 @@ mod tests {
         let limits = Limits { body: Duration::from_millis(300), ..Limits::OWN };
         let stop = watch::Sender::new(false);
         let serving = tokio::spawn(serve(listener, gateway, limits, stop.subscribe()));
+
         for (path, token, length, status, text) in [
             ("/readings", "unknown", MAX_BODY, 401, "urn:roomtide:problem:unauthorized"),
             ("/readings", "unknown", MAX_BODY + 1, 401, "urn:roomtide:problem:unauthorized"),
@@ -331,6 +340,7 @@ mod tests {
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{token}: {answer}");
             assert!(answer.contains(text), "{token}: {answer}");
         }
+
         stop.send_replace(true);
         serving.await.unwrap();
         engine.stop().unwrap();

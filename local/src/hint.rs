@@ -51,6 +51,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}/hook", listener.local_addr().expect("an address"));
         let (bodies, received) = mpsc::channel();
+
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = BufReader::new(stream.expect("a connection"));
@@ -61,8 +62,10 @@ mod tests {
                     }
                     line.clear();
                 }
+
                 let mut body = vec![0; length];
                 stream.read_exact(&mut body).expect("a body");
+
                 let answer = b"HTTP/1.1 204 .\r\ncontent-length: 0\r\n\r\n";
                 stream.get_mut().write_all(answer).expect("an answer");
                 if bodies.send(serde_json::from_slice(&body).expect("JSON")).is_err() {
@@ -70,6 +73,7 @@ mod tests {
                 }
             }
         });
+
         (address, received)
     }
 
@@ -93,27 +97,32 @@ mod tests {
         let key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
         let channel = json!({"kind": "webhook", "name": "Here", "address": address, "key": key});
         send(&system, "PUT", "/channels/here", &channel).await;
+
         let rule = json!({
             "name": "Warm", "device": "freezer", "metric": "temperature", "above": 8, "for": "0s",
         });
         send(&system, "PUT", "/alerts/warm", &rule).await;
+
         let next = async || {
             let wait = std::time::Duration::from_secs(20);
             let body = tokio::task::block_in_place(|| received.recv_timeout(wait));
             body.expect("a message within twenty seconds")
         };
+
         for (value, news) in [(9.5, "fired"), (5.0, "recovered")] {
             let watch = Stopwatch::start();
             let reading = json!({"device_id": "freezer", "room": "cellar", "temperature": value});
             send(&system, "POST", "/readings", &reading).await;
             let body = next().await;
             let seconds = watch.elapsed().as_secs_f64();
+
             assert_eq!(body["messages"][0]["news"], news, "{body}");
             assert_eq!(body["messages"].as_array().map(Vec::len), Some(1), "{body}");
             let link = body["link"].as_str().expect("a link");
             assert!(link.starts_with(&format!("{}/", system.url())), "{link}");
             assert!(seconds < 15.0, "{news} after {seconds} seconds");
         }
+
         assert!(received.try_recv().is_err(), "once");
         system.shutdown().await.expect("it stops");
     }

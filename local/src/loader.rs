@@ -115,6 +115,7 @@ impl Loader {
         let deadline = Deadline::after(TIMEOUT);
         let learned = registry::learn(holding.clone(), holding.readings(), deadline).await;
         learned.map_err(|why| anyhow!("the registry is not written: {why}"))?;
+
         let now = SystemClock.now();
         for (device, readings) in holding.take_learned() {
             let is_over = |at: &Timestamp, _: &mut HeldReading| {
@@ -122,11 +123,13 @@ impl Loader {
             };
             let mut others = readings;
             let of_past = others.extract_if(.., is_over).collect();
+
             for window in self.windows(of_past) {
                 let count = window.len() as u64;
                 self.store_window(&device, window).await.with_context(|| device.to_string())?;
                 self.stored.fetch_add(count, Ordering::Relaxed);
             }
+
             let invocation = Invocation::until(Deadline::after(TIMEOUT));
             let stored = self.store_ordinarily(others.values(), &invocation).await;
             stored.with_context(|| device.to_string())?;
@@ -175,17 +178,20 @@ impl Loader {
             self.store_ordinarily(readings.values(), invocation).await?;
             return Ok(Attempt::Stored);
         };
+
         let (Some((first, _)), Some((last, _))) =
             (readings.first_key_value(), readings.last_key_value())
         else {
             return Ok(Attempt::Stored);
         };
+
         let dates = self.zone.date(*first)..=self.zone.date(*last);
         let (Some(begin), Some(end)) = (self.day_of(*first), self.day_of(*last)) else {
             bail!("{first} is on no local day")
         };
         let range = TimeRange::new(begin.from(), end.to())?;
         let mut snapshot = Snapshot::read(&self.table, device, range, dates, invocation).await?;
+
         let all = snapshot.readings();
         let retention = self.retention.readings;
         let mut changed = BTreeMap::new();
@@ -196,6 +202,7 @@ impl Loader {
                 Some(known) if held.is_merged => known.reading.as_after_merging(&held.reading),
                 _ => held.reading.clone(),
             };
+
             let attributes = from_reading(&reading, retention);
             let item = attributes.map(|(name, value)| (name.to_owned(), value)).collect();
             let new = StoredReading { reading, expires };
@@ -204,9 +211,11 @@ impl Loader {
                 changed.insert(*at, NewItem { item, keeps_others: held.is_merged });
             }
         }
+
         if !self.fold(&rules, &snapshot, &changed, invocation).await? {
             return Ok(Attempt::Changed);
         }
+
         let items = changed.into_values().collect();
         let (folded, _) = snapshot.into_rollups();
         let is_put = self.bulk.put(items, folded).await?;
@@ -224,11 +233,13 @@ impl Loader {
         let now = SystemClock.now();
         let session = Session::new(snapshot, invocation, now);
         let fold = DeviceFolds { session, device, seen: &self.seen, retention: &self.retention };
+
         let mut dates: BTreeMap<LocalDate, BTreeSet<QuarterHour>> = BTreeMap::new();
         for at in changed.keys() {
             let quarter = QuarterHour::of(*at);
             dates.entry(self.zone.date(quarter.start())).or_default().insert(quarter);
         }
+
         for (date, quarters) in dates {
             if fold.these_quarters(&quarters).await?.is_outdated
                 || fold.day(self.zone, date, over_until(now), Assumed::Nothing).await?
@@ -262,6 +273,7 @@ impl Loader {
         let session = || Session::new(&self.table, invocation, SystemClock.now());
         let mark = || self.late.mark(session(), changed.clone());
         let marked = mark().await?;
+
         let (merged, put): (Vec<_>, Vec<_>) = readings.partition(|stored| stored.is_merged);
         let all = |them: Vec<&HeldReading>| -> Vec<_> {
             them.into_iter().map(|stored| stored.reading.clone()).collect()
@@ -269,9 +281,11 @@ impl Loader {
         let retention = self.retention.readings;
         let merged = self.table.merge_readings(&all(merged), retention, invocation).await;
         let put = self.table.put_readings(&all(put), retention, invocation).await;
+
         if marked.is_some_and(|until| until <= SystemClock.now()) {
             mark().await?;
         }
+
         merged.cause.or(put.cause).map_or(Ok(()), |cause| Err(cause.into()))
     }
 }

@@ -38,6 +38,7 @@ impl NewDirectory {
                 return Ok(false);
             }
         }
+
         for directory in &self.missing {
             match engine::unless_gone(fs::remove_dir(directory)) {
                 Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => break,

@@ -98,9 +98,11 @@ impl QueuePoller {
         if messages.is_empty() {
             return Ok(0);
         }
+
         let response = self.function.invoke(event(&messages)).await;
         let failed = failed(response.ok().as_ref(), &messages);
         let delivered = messages.len();
+
         for message in messages {
             let number = message.number;
             if !failed.contains(&number) {
@@ -224,6 +226,7 @@ mod tests {
         let (function, received) = function();
         let dead_letters = DeadLetters::default();
         let stop = watch::Sender::new(false);
+
         let poller = QueuePoller {
             queue: Arc::clone(&queue),
             source: source(),
@@ -231,9 +234,11 @@ mod tests {
             dead_letters: dead_letters.clone(),
         };
         let poller = poller.spawn(stop.subscribe());
+
         let bodies = ["1", "fails", "panics", "2"].map(str::to_owned);
         tokio::task::block_in_place(|| queue.send(&bodies)).unwrap();
         poller.settle().await.unwrap();
+
         let letters: Vec<_> = dead_letters.all().into_iter().map(|it| (it.pk, it.sk)).collect();
         let letter = |body: &str| ("Work".to_owned(), body.to_owned());
         // A panic fails the batch, as on AWS, so what was delivered with it all three times is given up too.
@@ -242,6 +247,7 @@ mod tests {
         let times = |body: &str| received.iter().filter(|it| *it == body).count();
         assert_eq!((times("1"), times("fails"), times("panics")), (1, 3, 3));
         assert!(times("2") >= 1);
+
         stop.send_replace(true);
         end(poller.task, "the poller", Duration::from_secs(10)).await.unwrap();
         drop(queue);

@@ -86,6 +86,7 @@ mod tests {
             anyhow::ensure!(number != 1, "the first one fails");
             Ok(())
         });
+
         let stop = watch::Sender::new(false);
         let (first, invoked) = oneshot::channel();
         let period = TimeDelta::milliseconds(50);
@@ -99,6 +100,7 @@ mod tests {
             }
         };
         tokio::time::timeout(Duration::from_secs(10), three).await.expect("three invocations");
+
         stop.send_replace(true);
         tokio::time::timeout(Duration::from_secs(10), running).await.expect("it stops").unwrap();
     }

@@ -91,6 +91,7 @@ impl StreamPoller {
         let warnings = WarningLimiter::new();
         let gathers = !self.source.window.is_zero();
         let mut gathered = false;
+
         while !is_stopped(&stop) {
             let passed = *position.borrow();
             match self.next_page(passed).await {
@@ -105,6 +106,7 @@ impl StreamPoller {
                 Ok(records) => {
                     gathered = false;
                     let Some(last) = self.deliver(records, &mut stop).await else { break };
+
                     // A position that cannot be saved now is saved with the next page. After a kill in between, the
                     // records are delivered again.
                     if let Err(error) = self.advance(last).await {
@@ -150,11 +152,13 @@ impl StreamPoller {
                 if is_stopped(stop) {
                     return None;
                 }
+
                 let records = &batch[range.clone()];
                 let outcome = match self.invoke(records).await {
                     Err(_) => Outcome::FailedWhole,
                     Ok(response) => outcome(&response, records, range.start),
                 };
+
                 match delivery.report(outcome) {
                     Verdict::GoOn => {}
                     Verdict::Pause(failures) => pause(pause_after(failures), stop).await,
@@ -291,6 +295,7 @@ mod tests {
     fn function(fails: &Arc<AtomicBool>) -> (StreamFunction, Arc<Mutex<Vec<String>>>) {
         let received = Arc::new(Mutex::new(Vec::new()));
         let fails = Arc::clone(fails);
+
         let handle = move |kept: Arc<Mutex<Vec<String>>>, event: Event, _| {
             let fails = Arc::clone(&fails);
             async move {
@@ -302,6 +307,7 @@ mod tests {
                 DynamoDbEventResponse::default()
             }
         };
+
         let function = HostedFunction::new(REGISTRY, &received, handle);
         (function, received)
     }
@@ -320,12 +326,14 @@ mod tests {
             let engine = Engine::start(&Data::Dir(directory.to_owned()), None).unwrap();
             let positions = engine.stream().set_consumers(&["Quick", "Failing"]).unwrap();
             let (stop, fails) = (watch::Sender::new(false), Arc::new(AtomicBool::new(fails)));
+
             let start = |source, position, fails| {
                 let (function, received) = function(fails);
                 let (stream, dead_letters) = (engine.stream(), DeadLetters::default());
                 let poller = StreamPoller { stream, source, function, dead_letters };
                 (poller.spawn(position, stop.subscribe()), received)
             };
+
             let never = Arc::default();
             let quick = start(source("Quick", 100, Duration::ZERO), positions[0], &never);
             let failing = start(source("Failing", 2, Duration::ZERO), positions[1], &fails);
@@ -374,10 +382,12 @@ mod tests {
         let newest = block_in_place(|| running.engine.stream().newest()).unwrap();
         running.quick.0.reach(newest).await.unwrap();
         assert_eq!(running.quick.1.lock().unwrap().len(), 1, "what it has passed stays passed");
+
         running.fails.store(false, Ordering::SeqCst);
         running.failing.0.reach(newest).await.unwrap();
         let received = running.failing.1.lock().unwrap().clone();
         assert!(received.len() == 6 && received.is_sorted(), "{received:?}");
+
         let kept = block_in_place(|| running.engine.stream().read(0, PAGE)).unwrap();
         assert_eq!(kept.len(), 1, "only the newest record stays");
         running.end().await;
@@ -404,6 +414,7 @@ mod tests {
         let (function, received) = function(&Arc::default());
         let (stream, dead_letters) = (engine.stream(), DeadLetters::default());
         block_in_place(|| stream.set_consumers(&["Gathering"])).unwrap();
+
         let stop = watch::Sender::new(false);
         let source = source("Gathering", 4, Duration::from_mins(1));
         let poller = StreamPoller { stream, source, function, dead_letters };
@@ -422,6 +433,7 @@ mod tests {
         let full = position.wait_for(|position| *position >= newest);
         tokio::time::timeout(Duration::from_secs(10), full).await.expect("no window").unwrap();
         assert_eq!(received.lock().unwrap().len(), 7);
+
         stop.send_replace(true);
         end(poller.task, poller.name, Duration::from_secs(10)).await.unwrap();
         tokio::task::spawn_blocking(|| engine.stop()).await.unwrap().unwrap();

@@ -86,6 +86,7 @@ async fn start_engine(options: &Options) -> anyhow::Result<(Engine, Arc<Queue>)>
         (&ATTRIBUTE_INDEX, options.attribute_index),
     ];
     let (data, burst) = (options.data.clone(), options.provisioned);
+
     let start = move || {
         let engine = Engine::start(&data, burst)?;
         for (index, wanted) in wanted {
@@ -96,6 +97,7 @@ async fn start_engine(options: &Options) -> anyhow::Result<(Engine, Arc<Queue>)>
         let work = engine.queue(ROLLUP_QUEUE.queue)?;
         Ok((engine, work))
     };
+
     tokio::task::spawn_blocking(start).await?
 }
 
@@ -182,6 +184,7 @@ async fn start_pollers(
         (rollup_stream, consumers.rollup_of_stream()),
     ];
     let names = [REGISTRY_STREAM.name, ROLLUP_STREAM.name];
+
     let stream = engine.stream();
     let positions = tokio::task::spawn_blocking(move || stream.set_consumers(&names)).await??;
 
@@ -225,10 +228,12 @@ impl System {
         let config = engine.store_config();
         let store = connect(&options, &engine).await?;
         let dead_letters = DeadLetters::default();
+
         let rollup_delay = functions::rollup_delay(&options);
         let told = ingest_url.clone();
         let functions = Functions::start(&store, &options, rollup_delay, Auth::Owner, told);
         let functions = Box::pin(functions).await;
+
         let authorizer = options
             .auth
             .then(|| Arc::new(Authorizer::new(store.clone(), options.telemetry.clone())));
@@ -248,6 +253,7 @@ impl System {
         let (stop, stopped) = watch::channel(false);
         let background =
             start_background(&engine, &consumers, &functions, &options, &stopped).await;
+
         let state = store.rollup_state(&Invocation::until(Deadline::after(TIMEOUT))).await?;
         let time_zone =
             state.map_or_else(|| options.time_zone.name().to_owned(), |state| state.zone);
@@ -430,6 +436,7 @@ impl System {
             background,
             ..
         } = self;
+
         stop.send_replace(true);
         for gateway in gateways {
             end(gateway, "the gateway", SHUTDOWN_TIMEOUT).await?;
@@ -438,10 +445,12 @@ impl System {
             end(poller.task, "a poller of the stream", SHUTDOWN_TIMEOUT).await?;
         }
         end(queue_poller.task, "the poller of the queue", SHUTDOWN_TIMEOUT).await?;
+
         for task in background {
             task.abort();
             drop(task.await);
         }
+
         // Dropping these closes their connections; the engine waits for open connections.
         drop((table, functions, consumers));
         tokio::task::spawn_blocking(move || engine.stop()).await?
@@ -499,13 +508,16 @@ mod tests {
             let options =
                 Options { data, listens, conditions_index, attribute_index, ..Options::default() };
             let system = Box::pin(System::start(options)).await.unwrap();
+
             let has_conditions = system.engine.has_index(&CONDITIONS_INDEX).unwrap();
             let store = DynamoStore::connect(system.store_config(), Layout::default());
             let invocation = Invocation::until(Deadline::after(TIMEOUT));
             let layout = store.as_laid_out(&invocation).await.unwrap().layout();
+
             system.shutdown().await.unwrap();
             [layout.room_index, has_conditions, layout.attribute_index]
         };
+
         assert_eq!(indexes(None, None).await, [true, false, false]);
         assert_eq!(indexes(None, Some(true)).await, [true, false, true]);
         assert_eq!(indexes(Some(true), None).await, [true, true, true]);
@@ -522,13 +534,16 @@ mod tests {
             registry_max_age: Duration::ZERO,
             ..Options::default()
         };
+
         let system = Box::pin(System::start(options())).await.unwrap();
         assert!(system.is_empty().unwrap());
+
         let payload = br#"{"room": "study", "temperature": 21.5}"#.to_vec();
         let timestamp = 1_768_147_200_000;
         let message = ingest::MqttMessage { device_id: "remo".to_owned(), timestamp, payload };
         system.invoke_ingest(ingest::Event::Iot(message)).await.unwrap();
         system.settle().await.unwrap();
+
         let metrics = devices(&system).await["data"][0]["metrics"].clone();
         assert!(metrics.get("temperature").is_some(), "{metrics}");
         assert!(system.dead_letters().is_empty());
@@ -548,6 +563,7 @@ mod tests {
             time_zone: given::zone(zone),
             ..Options::default()
         };
+
         let system = Box::pin(System::start(options("Europe/Berlin"))).await.unwrap();
         let store = DynamoStore::connect(system.store_config(), Layout::default());
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
@@ -559,6 +575,7 @@ mod tests {
             queue: None,
         };
         store.begin_rollups(&state, &invocation).await.unwrap();
+
         assert!(system.is_empty().unwrap(), "what the functions keep for themselves is no data");
         drop(store);
         system.shutdown().await.unwrap();

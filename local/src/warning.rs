@@ -50,10 +50,12 @@ impl WarningLimiter {
             if written.at.elapsed() < self.interval {
                 return None;
             }
+
             let line = format!("{message} ({} times more)", written.left_out);
             *written = Written { at: Stopwatch::start(), left_out: 0 };
             return Some(line);
         }
+
         if all.len() >= MAX_MESSAGES {
             all.clear();
         }

@@ -72,13 +72,16 @@ async fn answer(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Resp
             json!({"__type": error, "message": text}).to_string(),
         );
     }
+
     let Ok(body) = to_bytes(body, MAX_BODY).await else {
         let error = "SerializationException";
         return response(StatusCode::PAYLOAD_TOO_LARGE, json!({"__type": error}).to_string());
     };
+
     let target = parts.headers.get("x-amz-target").and_then(|target| target.to_str().ok());
     let operation = target.and_then(|target| target.strip_prefix("DynamoDB_20120810."));
     let operation = operation.unwrap_or_default();
+
     match endpoint.operations.run(operation, &body).await {
         Ok(answer) => response(StatusCode::OK, answer),
         Err(error) => {

@@ -47,6 +47,7 @@ impl Load {
     pub(crate) fn put(&self, items: Vec<NewItem>, unchanged: &[Unchanged]) -> anyhow::Result<bool> {
         // The turn keeps all other writers out.
         let turn = self.turns.blocking_lock();
+
         for known in unchanged {
             let stored = self.stored(&turn, &known.key)?;
             let version = stored.map(|json| {
@@ -59,6 +60,7 @@ impl Load {
                 return Ok(false);
             }
         }
+
         let with_others = |NewItem { item, keeps_others }: NewItem| {
             let key = ItemKey::of_item(&item);
             let mut all = to_engine(item);
@@ -72,6 +74,7 @@ impl Load {
             }
             anyhow::Ok(all)
         };
+
         let items = items.into_iter().map(with_others).collect::<anyhow::Result<_>>()?;
         self.database.import_items(self.table, items, ImportOptions::default())?;
         Ok(true)

@@ -86,6 +86,7 @@ impl Queue {
         let message = |row: &rusqlite::Row<'_>| {
             Ok(Message { number: row.get(0)?, body: row.get(1)?, receives: row.get(2)? })
         };
+
         let limit = i64::try_from(limit)?;
         let latest = now.saturating_add(MAX_PAUSE).as_millis();
         let messages =
@@ -163,6 +164,7 @@ mod tests {
         let first = engine(directory.path());
         let queue = first.queue("a").unwrap();
         queue.send(&["1".to_owned(), "2".to_owned(), "3".to_owned()]).unwrap();
+
         assert_eq!(receive(&queue, 0, 2), text(&[("1", 1), ("2", 1)]));
         let received = queue.receive(at_second(0), 1).unwrap().remove(0);
         queue.remove(received.number).unwrap();
@@ -179,10 +181,12 @@ mod tests {
             let entry = entry.unwrap();
             std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
         }
+
         let second = engine(copy.path());
         let queue = second.queue("a").unwrap();
         assert_eq!(receive(&queue, 0, 9), text(&[("2", 2), ("3", 2)]));
         assert_eq!(receive(&second.queue("b").unwrap(), 0, 9), []);
+
         second.stop().unwrap();
         first.stop().unwrap();
     }
@@ -193,6 +197,7 @@ mod tests {
         let engine = engine(directory.path());
         let queue = engine.queue("a").unwrap();
         assert!(!queue.has_due(at_second(0)).unwrap());
+
         queue.send(&["1".to_owned()]).unwrap();
         let message = queue.receive(at_second(0), 1).unwrap().remove(0);
         queue.postpone(message.number, at_second(60)).unwrap();
@@ -202,6 +207,7 @@ mod tests {
         queue.postpone(message.number, at_second(3 * 60 * 60)).unwrap();
         assert!(queue.has_due(at_second(60)).unwrap(), "a clock was ahead");
         assert_eq!(receive(&queue, 60, 9), text(&[("1", 3)]));
+
         drop(queue);
         engine.stop().unwrap();
     }

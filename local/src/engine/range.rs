@@ -81,6 +81,7 @@ impl Ranges {
             && asked.expression_attribute_names == names.collect()
             && values.len() == 3
             && asked.return_consumed_capacity.as_deref() == Some("TOTAL");
+
         let key = |values: &mut HashMap<String, Text>, name: &str| {
             values
                 .remove(name)
@@ -88,6 +89,7 @@ impl Ranges {
                 .map(|value| format!("S:{}", value.text))
         };
         let (pk, first, last) = (key(values, ":p")?, key(values, ":a")?, key(values, ":b")?);
+
         let after = match asked.exclusive_start_key {
             None => None,
             Some(mut start) => {
@@ -97,6 +99,7 @@ impl Ranges {
                 Some(is_within.then_some(after)?)
             }
         };
+
         let limit = asked.limit.unwrap_or(i32::MAX as usize);
         (is_range && first <= last && limit > 0).then_some(Wanted {
             pk,
@@ -139,6 +142,7 @@ impl Ranges {
                 has_more = true;
                 break;
             }
+
             if count > 0 {
                 answer.push(',');
             }
@@ -156,6 +160,7 @@ impl Ranges {
             "],\"Count\":{count},\"ScannedCount\":{count},\"ConsumedCapacity\":{consumed}"
         )
         .expect("a text can be written to");
+
         if let Some(sk) = last_read.filter(|_| has_more) {
             let text = |key: &str| json!({"S": key.strip_prefix("S:").unwrap_or(key)});
             let key = json!({PK: text(&wanted.pk), SK: text(&sk)});
@@ -206,6 +211,7 @@ mod tests {
     fn it_answers_what_the_engine_answers() {
         let (_directory, database, ranges) = opened();
         let mut random = fastrand::Rng::with_seed(7);
+
         // Of one partition all fits into a page; those of the other are large enough for several.
         let keys: Vec<String> = (0..120).map(|n| format!("TS#{n:03} \"é\\\u{1f525}")).collect();
         for (pk, most) in [("a\"b", 300), ("large", 12_000)] {
@@ -215,6 +221,7 @@ mod tests {
                     "text": {"S": "ü\n".repeat(random.usize(0..most))}, "yes": {"BOOL": true},
                     "list": {"L": [{"N": "1e3"}, {"M": {"b": {"B": "AAE="}}}]}, "set": {"SS": ["b", "a"]},
                 });
+
                 if random.bool() {
                     let put = json!({"TableName": TABLE, "Item": item});
                     database.put_item(serde_json::from_value(put).unwrap()).unwrap();
@@ -224,6 +231,7 @@ mod tests {
                 }
             }
         }
+
         let mut pages = 0;
         for _ in 0..150 {
             let pk = *random.choice(["a\"b", "large", "none"].iter()).unwrap();
@@ -233,12 +241,14 @@ mod tests {
                 _ => random.choice(&keys).unwrap().clone(),
             };
             let (one, two) = (place(), place());
+
             let mut asked = asked(pk, (&one).min(&two), (&one).max(&two));
             asked["ScanIndexForward"] = random.bool().into();
             asked["ConsistentRead"] = random.bool().into();
             if random.bool() {
                 asked["Limit"] = random.u8(1..50).into();
             }
+
             loop {
                 let answer = ranges.answer(asked.to_string().as_bytes()).expect("a range");
                 let answer: Value = serde_json::from_str(&answer).unwrap();
@@ -246,6 +256,7 @@ mod tests {
                 // The engine also counts the item that no longer fitted.
                 expected["ScannedCount"] = expected["Count"].clone();
                 assert!(answer == expected, "{asked}");
+
                 let Some(key) = answer.get("LastEvaluatedKey") else { break };
                 asked["ExclusiveStartKey"] = key.clone();
                 pages += 1;
@@ -273,6 +284,7 @@ mod tests {
         let (_directory, database, ranges) = opened();
         let whole = asked("p", "a", "z");
         assert!(ranges.answer(whole.to_string().as_bytes()).is_some());
+
         let with = |path: &str, value: Value| {
             let mut other = whole.clone();
             match other.pointer_mut(path) {
@@ -282,6 +294,7 @@ mod tests {
             other.to_string()
         };
         let names = |part: usize| format!("/ExpressionAttributeNames/{}", BETWEEN_NAMES[part]);
+
         for other in [
             with("/TableName", "other".into()),
             with("/KeyConditionExpression", BETWEEN.replace("BETWEEN", "NOT BETWEEN").into()),
@@ -310,6 +323,7 @@ mod tests {
         ] {
             assert_eq!(ranges.answer(other.as_bytes()), None, "{other}");
         }
+
         // A table that is gone is the engine's to tell.
         let table = json!({"TableName": TABLE});
         database.delete_table(serde_json::from_value(table).unwrap()).unwrap();

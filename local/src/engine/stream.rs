@@ -70,6 +70,7 @@ impl Stream {
         } else {
             ("AFTER_SEQUENCE_NUMBER", Some(shown(after)))
         };
+
         let iterator = self.database.get_shard_iterator(GetShardIteratorRequest {
             stream_arn: self.arn.clone(),
             shard_id: self.shard.clone(),
@@ -79,6 +80,7 @@ impl Stream {
         let shard_iterator = iterator.shard_iterator.context("the engine gave no iterator")?;
         let page =
             self.database.get_records(GetRecordsRequest { shard_iterator, limit: Some(limit) })?;
+
         let records = page.records.into_iter().map(|record| {
             let number =
                 stored(&record.dynamodb.sequence_number).context("a record without a number")?;
@@ -133,10 +135,12 @@ mod tests {
         for n in 0..5 {
             put(&engine, &format!("TS#{n}"));
         }
+
         let records = stream.read(0, 3).unwrap();
         assert_eq!(records.len(), 3);
         let rest = stream.read(records[2].number, 10).unwrap();
         assert_eq!(rest.len(), 2);
+
         let newest = rest[1].number;
         assert_eq!(stream.newest().unwrap(), newest);
         assert_eq!(stored(&shown(newest)), Some(newest));
@@ -150,9 +154,11 @@ mod tests {
             newest,
             "the newest stays, so that no number comes twice"
         );
+
         put(&engine, "TS#5");
         let after = stream.read(newest, 10).unwrap();
         assert!(after.len() == 1 && after[0].number > newest);
+
         drop(stream);
         engine.stop().unwrap();
     }
@@ -165,16 +171,19 @@ mod tests {
         (0..3).for_each(|n| put(&engine, &format!("TS#{n}")));
         let numbers: Vec<i64> =
             stream.read(0, 10).unwrap().iter().map(|record| record.number).collect();
+
         stream.advance("a", numbers[2]).unwrap();
         assert_eq!(stream.read(0, 10).unwrap().len(), 3);
         stream.advance("b", numbers[0]).unwrap();
         assert_eq!(stream.read(0, 10).unwrap().len(), 2);
         assert_eq!(stream.set_consumers(&["b", "c", "a"]).unwrap(), [numbers[0], 0, numbers[2]]);
+
         // One that is gone holds nothing back, and begins anew if it comes back.
         assert_eq!(stream.set_consumers(&["a"]).unwrap(), [numbers[2]]);
         stream.advance("a", numbers[2]).unwrap();
         assert_eq!(stream.read(0, 10).unwrap().len(), 1);
         assert_eq!(stream.set_consumers(&["b"]).unwrap(), [0]);
+
         drop(stream);
         engine.stop().unwrap();
     }

@@ -16,6 +16,7 @@ pub(super) fn set_consumers(
         "CREATE TABLE IF NOT EXISTS roomtide_stream_positions
          (consumer TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID",
     )?;
+
     let names = serde_json::to_string(consumers)?;
     transaction.execute(
         "DELETE FROM roomtide_stream_positions
@@ -27,6 +28,7 @@ pub(super) fn set_consumers(
          SELECT value, 0 FROM json_each(?1)",
         [&names],
     )?;
+
     let position = |consumer: &&str| {
         transaction
             .query_row(
@@ -37,6 +39,7 @@ pub(super) fn set_consumers(
             .with_context(|| format!("the stream position of {consumer}"))
     };
     let positions = consumers.iter().map(position).collect::<anyhow::Result<_>>()?;
+
     transaction.commit()?;
     Ok(positions)
 }
@@ -52,6 +55,7 @@ pub(super) fn advance(
     transaction
         .prepare_cached("UPDATE roomtide_stream_positions SET position = ?2 WHERE consumer = ?1")?
         .execute((consumer, position))?;
+
     transaction
         .prepare_cached(
             "DELETE FROM _stream_records WHERE table_name = ?1
@@ -62,6 +66,7 @@ pub(super) fn advance(
                   WHERE table_name = ?1)",
         )?
         .execute([table])?;
+
     transaction.commit()?;
     Ok(())
 }

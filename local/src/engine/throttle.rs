@@ -98,9 +98,11 @@ impl Throttle {
             "DescribeTable" => return Ok(self.described(&perform(body).await?)),
             _ => return perform(body).await,
         };
+
         let Ok(mut request) = serde_json::from_slice::<Value>(body) else {
             return perform(body).await;
         };
+
         let mut left = None;
         let is_admitted = if operation == "BatchWriteItem" {
             left = self.leave_beyond(&mut request);
@@ -113,10 +115,12 @@ impl Throttle {
             let why = "the model of provisioned capacity has no units left".to_owned();
             return Err(DynoxideError::ProvisionedThroughputExceededException(why));
         }
+
         request["ReturnConsumedCapacity"] = "INDEXES".into();
         let answer = perform(request.to_string().as_bytes()).await?;
         let mut told: Value = serde_json::from_str(&answer).unwrap_or_default();
         self.take(kind, &told);
+
         let Some(left) = left else { return Ok(answer) };
         told["UnprocessedItems"] = left;
         Ok(told.to_string())
@@ -155,6 +159,7 @@ impl Throttle {
         let consumed =
             consumed.as_array().map_or_else(|| std::slice::from_ref(consumed), Vec::as_slice);
         let mut buckets = self.filled();
+
         for consumed in consumed {
             let indexes = consumed["GlobalSecondaryIndexes"].as_object().into_iter().flatten();
             let indexes = indexes.map(|(name, units)| (name.as_str(), units));
@@ -206,6 +211,7 @@ mod tests {
         throttle.buckets.lock().unwrap().get_mut("room-index").unwrap().write = full;
         let puts: Vec<Value> = (0..5).map(|n| json!({"PutRequest": {"Item": {"n": n}}})).collect();
         let request = json!({"RequestItems": {"t": puts}}).to_string();
+
         let perform = async |body: &[u8]| {
             let asked: Value = serde_json::from_slice(body).unwrap();
             let units = asked["RequestItems"]["t"].as_array().unwrap().len();
@@ -214,13 +220,16 @@ mod tests {
             let one = json!({"Table": table, "GlobalSecondaryIndexes": index});
             Ok(json!({"UnprocessedItems": {}, "ConsumedCapacity": [one]}).to_string())
         };
+
         let answer = throttle.run("BatchWriteItem", request.as_bytes(), perform).await.unwrap();
         let answer: Value = serde_json::from_str(&answer).unwrap();
         assert_eq!(answer["UnprocessedItems"]["t"].as_array().unwrap().len(), 3);
+
         let refused = throttle.run("PutItem", b"{}", perform).await;
         let is_throttled =
             matches!(refused, Err(DynoxideError::ProvisionedThroughputExceededException(_)));
         assert!(is_throttled, "{refused:?}");
+
         let read = async |_: &[u8]| Ok("{}".to_owned());
         assert!(throttle.run("GetItem", b"{}", read).await.is_ok());
         assert!(

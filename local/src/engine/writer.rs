@@ -107,6 +107,7 @@ impl WriterConnection {
             "CREATE INDEX IF NOT EXISTS roomtide_stream_order
              ON _stream_records (table_name, CAST(sequence_number AS INTEGER))",
         )?;
+
         let in_group = Arc::new(AtomicBool::new(false));
         // While a group is written, the engine's own BEGIN and COMMIT compile to statements that do nothing.
         let ignored = Arc::clone(&in_group);
@@ -116,6 +117,7 @@ impl WriterConnection {
             }
             _ => Authorization::Allow,
         }));
+
         Ok(Self { file, storage, in_group })
     }
 
@@ -139,6 +141,7 @@ impl WriterConnection {
     async fn perform(&self, group: &mut Vec<Job>) {
         let (requests, waiting): (Vec<_>, Vec<_>) =
             group.drain(..).map(|job| (job.request, job.answer)).unzip();
+
         match self.commit(requests).await {
             Ok(answers) => {
                 for (waiting, answer) in waiting.into_iter().zip(answers) {
@@ -164,12 +167,14 @@ impl WriterConnection {
     ) -> dynoxide::Result<Vec<dynoxide::Result<Response>>> {
         let sqlite = self.sqlite();
         sqlite.execute_batch("BEGIN IMMEDIATE")?;
+
         let mut answers = Vec::with_capacity(requests.len());
         for request in requests {
             sqlite.execute_batch("SAVEPOINT request")?;
             self.in_group.store(true, Ordering::Relaxed);
             let answer = self.execute(request).await;
             self.in_group.store(false, Ordering::Relaxed);
+
             if answer.is_err() {
                 // Fails if SQLite has rolled back the whole transaction, for example because the disk is full.
                 sqlite.execute_batch("ROLLBACK TO request")?;
@@ -177,6 +182,7 @@ impl WriterConnection {
             sqlite.execute_batch("RELEASE request")?;
             answers.push(answer);
         }
+
         sqlite.execute_batch("COMMIT")?;
         Ok(answers)
     }
@@ -188,6 +194,7 @@ impl WriterConnection {
             }
             Request::Statements(request) => {
                 let answer = batch_execute_statement::execute(&self.storage, request).await?;
+
                 // The engine does not undo what a failed statement has already written.
                 let errors = answer.responses.iter().filter_map(|response| response.error.as_ref());
                 let mut halfway =
@@ -249,6 +256,7 @@ mod tests {
                     (Job { request, answer }, answered)
                 })
                 .unzip();
+
             runtime.block_on(async { self.turns.lock().await.perform(&mut group).await });
             answers.into_iter().map(|answer| answer.blocking_recv().unwrap()).collect()
         }
@@ -300,6 +308,7 @@ mod tests {
         let unknown = json!({"RequestItems": {"unknown": puts(&["c"])["RequestItems"][TABLE]}});
         let answers =
             fixture.perform(vec![puts(&["a"]), unknown, puts(&["d", "d"]), puts(&["b", "e"])]);
+
         let units = |answer: &BatchWriteItemResponse| {
             Some(answer.consumed_capacity.as_ref()?[0].capacity_units)
         };
@@ -307,9 +316,11 @@ mod tests {
             Ok(Response::Items(answer)) => units(answer),
             _ => None,
         };
+
         let alone = fixture.database.batch_write_item(parsed(puts(&["f", "g"]))).unwrap();
         assert_eq!(of(&answers[3]), units(&alone));
         assert_eq!(of(&answers[0]).map(|units| units * 2.0), units(&alone));
+
         let status = |answer: &dynoxide::Result<Response>| {
             answer.as_ref().err().map(DynoxideError::status_code)
         };
@@ -339,12 +350,14 @@ mod tests {
     fn statements_share_the_transaction_and_each_is_answered_for_itself() {
         let fixture = Fixture::new();
         assert!(fixture.perform(vec![puts(&["b"])])[0].is_ok());
+
         let answers = fixture.perform(vec![
             inserts(&["a", "b", "c"]),
             inserts(&["d", "d"]),
             puts(&["c", "e"]),
             inserts(&["e", "f"]),
         ]);
+
         let found: Vec<_> = answers.iter().map(inserted).collect();
         let none = None;
         let first = Some(vec![true, false, true]);
@@ -393,13 +406,16 @@ mod tests {
             turn.sqlite().pragma_query_value(None, "page_count", |row| row.get(0)).unwrap()
         };
         fixture.sql(&format!("PRAGMA max_page_count = {}", pages(&fixture.turns) + 5));
+
         let keys: Vec<String> = (0..25).map(|n| n.to_string()).collect();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let answers = fixture.perform(vec![puts(&["a"]), puts(&keys), puts(&["b"])]);
+
         assert!(answers[1].is_err());
         let stored = ["a", "b"].map(|key| fixture.has(key));
         assert_eq!(stored, [answers[0].is_ok(), answers[2].is_ok()]);
         assert!(keys.iter().all(|key| !fixture.has(key)));
+
         fixture.sql("PRAGMA max_page_count = 4000");
         assert!(fixture.perform(vec![puts(&keys)])[0].is_ok());
     }
@@ -423,6 +439,7 @@ mod tests {
     fn a_table_that_was_made_anew_is_written_as_it_is_now() {
         let fixture = Fixture::new();
         assert!(fixture.perform(vec![puts(&["a"])])[0].is_ok());
+
         fixture.database.delete_table(parsed(json!({"TableName": TABLE}))).unwrap();
         let key = json!([{"AttributeName": "id", "KeyType": "HASH"}]);
         let request = json!({
@@ -431,6 +448,7 @@ mod tests {
         });
         fixture.database.create_table(parsed(request)).unwrap();
         fixture.turns.blocking_lock().reopen().unwrap();
+
         assert!(fixture.perform(vec![puts(&["b"])])[0].is_err());
         let put = json!({"PutRequest": {"Item": {"id": {"S": "x"}}}});
         assert!(fixture.perform(vec![json!({"RequestItems": {TABLE: [put]}})])[0].is_ok());

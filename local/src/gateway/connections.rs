@@ -62,6 +62,7 @@ pub(super) async fn serve<F, A>(
 {
     let slots = Arc::new(Semaphore::new(limits.connections));
     let full = watch::Sender::new(false);
+
     loop {
         full.send_replace(slots.available_permits() == 0);
         let next = async {
@@ -73,6 +74,7 @@ pub(super) async fn serve<F, A>(
             next = next => next,
             () = becomes_true(&mut stop) => break,
         };
+
         match accepted {
             Ok((stream, peer)) => {
                 let connection = Connection {
@@ -92,6 +94,7 @@ pub(super) async fn serve<F, A>(
             }
         }
     }
+
     drop(listener);
     let all = u32::try_from(limits.connections).expect("a process has not so many files");
     drop(slots.acquire_many(all).await);
@@ -120,6 +123,7 @@ where
             .timer(TokioTimer::new())
             .header_read_timeout(self.limits.head)
             .serve_connection(TokioIo::new(stream), service);
+
         let mut is_ending = false;
         loop {
             let has_ended = tokio::select! {
@@ -130,13 +134,16 @@ where
             if has_ended {
                 break;
             }
+
             // A connection without a request ends now; others end after their answer.
             if !asked.load(Ordering::Relaxed) {
                 return;
             }
+
             Pin::new(&mut connection).graceful_shutdown();
             is_ending = true;
         }
+
         if asked.load(Ordering::Relaxed) {
             linger(connection.into_parts().io.into_inner()).await;
         }
@@ -244,6 +251,7 @@ mod tests {
     async fn a_head_that_is_sent_too_slowly_is_not_waited_for() {
         let server = server(LIMITS, Duration::ZERO).await;
         let mut stream = server.connect().await;
+
         let dribble = async {
             for byte in REQUEST.iter().cycle() {
                 if stream.write_all(&[*byte]).await.is_err() {
@@ -254,6 +262,7 @@ mod tests {
                 }
             }
         };
+
         timeout(Duration::from_secs(5), dribble).await.expect("the connection is closed");
         server.stop().await;
     }
@@ -275,6 +284,7 @@ mod tests {
     async fn connections_that_ask_nothing_keep_nobody_out() {
         let patient = Limits { head: Duration::from_secs(600), ..LIMITS };
         let server = server(patient, Duration::ZERO).await;
+
         let mut silent = Vec::new();
         for n in 0..10 * LIMITS.connections {
             silent.push(server.connect().await);
@@ -284,6 +294,7 @@ mod tests {
                 answer(&mut silent[n]).await;
             }
         }
+
         let asked = timeout(Duration::from_secs(10), server.ask()).await;
         assert!(asked.expect("it is answered").contains(" 200 "));
         server.stop().await;
@@ -299,6 +310,7 @@ mod tests {
                 tokio::spawn(async move { server.ask().await })
             })
             .collect();
+
         for asked in asking {
             assert!(asked.await.unwrap().contains(" 200 "));
         }
@@ -323,6 +335,7 @@ mod tests {
         let mut stream = server.connect().await;
         let head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n";
         stream.write_all(head).await.unwrap();
+
         let (mut reading, mut writing) = stream.into_split();
         let sending = tokio::spawn(async move {
             for _ in 0..100 {
@@ -332,6 +345,7 @@ mod tests {
             std::io::Result::Ok(())
         });
         sending.await.unwrap().expect("the connection is not reset");
+
         let mut text = String::new();
         reading.read_to_string(&mut text).await.unwrap();
         assert!(text.contains(" 200 "), "{text}");

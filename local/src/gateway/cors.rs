@@ -19,6 +19,7 @@ pub(super) fn preflight(parts: &Parts) -> Option<Response> {
     if !asks {
         return None;
     }
+
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     for (name, value) in [
@@ -53,15 +54,18 @@ mod tests {
                 headers.iter().fold(request, |it, (name, value)| it.header(*name, *value));
             request.body(()).unwrap().into_parts().0
         };
+
         let origin = ("origin", "http://127.0.0.1:8080");
         let asked = parts("OPTIONS", &[origin, ("access-control-request-method", "POST")]);
         let answer = preflight(&asked).expect("answered");
         assert_eq!(answer.status(), StatusCode::NO_CONTENT);
         assert_eq!(answer.headers()[ACCESS_CONTROL_ALLOW_ORIGIN], "*");
         assert!(answer.headers()[ACCESS_CONTROL_ALLOW_METHODS].to_str().unwrap().contains("POST"));
+
         for (method, headers) in [("OPTIONS", &[origin][..]), ("POST", &[origin])] {
             assert!(preflight(&parts(method, headers)).is_none(), "{method}");
         }
+
         let allowed = |headers: &[(&str, &str)]| {
             let answer = permitting(&parts("POST", headers), Response::new(Body::empty()));
             answer.headers().contains_key(ACCESS_CONTROL_ALLOW_ORIGIN)

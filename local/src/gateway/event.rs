@@ -26,12 +26,14 @@ pub(crate) fn event(
     let route_key = route
         .as_ref()
         .map_or_else(|| "$default".to_owned(), |(route, _)| format!("{method} {}", route.path));
+
     let header =
         |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let host = header(http::header::HOST);
     let mut headers = joined_headers(parts);
     headers.insert("x-forwarded-for".to_owned(), peer.to_string());
     headers.insert("x-forwarded-proto".to_owned(), "http".to_owned());
+
     let mut event = json!({
         "version": "2.0",
         "routeKey": route_key,
@@ -61,20 +63,24 @@ pub(crate) fn event(
         },
         "isBase64Encoded": false,
     });
+
     if let Some((route, id)) = route
         && route.path.contains("{id}")
     {
         event["pathParameters"] = json!({"id": id});
     }
+
     let query = query_parameters(parts.uri.query().unwrap_or_default());
     if !query.is_empty() {
         event["queryStringParameters"] = json!(query);
     }
+
     let cookies = parts.headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
     let cookies: Vec<_> = cookies.flat_map(|value| value.split("; ")).collect();
     if !cookies.is_empty() {
         event["cookies"] = json!(cookies);
     }
+
     serde_json::from_value(event)
 }
 
@@ -156,6 +162,7 @@ mod tests {
             .header("X-Twice", "2")
             .header("Cookie", "a=1; b=2");
         let event = event_of(request, b"");
+
         assert_eq!(event.version.as_deref(), Some("2.0"));
         assert_eq!(event.raw_path.as_deref(), Some("/devices/a%3Ab/readings"));
         assert_eq!(
@@ -169,6 +176,7 @@ mod tests {
         assert!(!event.headers.contains_key("cookie"));
         assert_eq!(event.cookies, Some(vec!["a=1".to_owned(), "b=2".to_owned()]));
         assert_eq!((event.body, event.is_base64_encoded), (None, false));
+
         let context = event.request_context;
         assert_eq!(context.route_key.as_deref(), Some("GET /devices/{id}/readings"));
         assert_eq!(context.request_id.as_deref(), Some("id-1"));
@@ -195,6 +203,7 @@ mod tests {
             let event = event_of(request, body);
             (event.body.unwrap(), event.is_base64_encoded)
         };
+
         assert_eq!(body("application/json; charset=utf-8", "", b"{}"), ("{}".into(), false));
         assert_eq!(body("text/plain", "identity", b"{}"), ("{}".into(), false));
         assert_eq!(body("application/x-www-form-urlencoded", "", b"{}"), ("e30=".into(), true));

@@ -18,6 +18,7 @@ pub(super) fn refusal(parts: &Parts, page: Option<&str>) -> Option<String> {
     let header = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let host = header(HOST).unwrap_or_default().to_ascii_lowercase();
     let host = host.as_str();
+
     let name = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
     let name = name.map_or(host, |(name, _)| name).trim_end_matches('.');
     let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
@@ -28,18 +29,21 @@ pub(super) fn refusal(parts: &Parts, page: Option<&str>) -> Option<String> {
             excerpt(host)
         ));
     }
+
     let refused = |name: &str, value: &str| {
         let value = excerpt(value);
         Some(format!(
             "Without --auth no web page of another origin is answered; {name} is {value:?}."
         ))
     };
+
     if page.is_some_and(|page| header(ORIGIN) == Some(page)) {
         return None;
     }
     if let Some(origin) = header(ORIGIN).filter(|origin| *origin != format!("http://{host}")) {
         return refused("Origin", origin);
     }
+
     // `none` means that a person typed the address. A page on another port of this machine is same-site.
     let site = headers.get("sec-fetch-site").map(|value| value.to_str().unwrap_or_default());
     let is_followed = parts.method == Method::GET
@@ -71,6 +75,7 @@ mod tests {
             }
             refusal(&headers, None)
         };
+
         for host in [
             "localhost:8080",
             "LOCALHOST:8080",
@@ -88,6 +93,7 @@ mod tests {
                 assert!(why.ends_with(&format!("Origin is {origin:?}.")), "{host}: {why}");
             }
         }
+
         let why = foreign("rebound.example.org:8080", None).unwrap();
         assert!(why.ends_with("Host is \"rebound.example.org:8080\"."), "{why}");
         assert!(!why.contains("web page"), "a program may have sent it: {why}");

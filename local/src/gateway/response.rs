@@ -22,6 +22,7 @@ pub(super) fn of_answer(answer: ApiGatewayV2httpResponse) -> anyhow::Result<Resp
         encodings::Body::Binary(bytes) => bytes,
         _ => Vec::new(),
     };
+
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = StatusCode::from_u16(u16::try_from(answer.status_code)?)?;
     response.headers_mut().extend(answer.headers);

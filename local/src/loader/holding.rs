@@ -76,6 +76,7 @@ impl Holding {
             // The registry function sees only one of the two readings, so the new one keeps what the earlier said of
             // the device.
             let said = known.as_ref().and_then(|known| known.reading.about.clone());
+
             let mut new = HeldReading { reading: reading.clone(), is_merged };
             if let Some(known) = known.filter(|_| is_merged) {
                 new = HeldReading { reading: known.reading.as_after_merging(reading), ..known };
@@ -124,12 +125,14 @@ impl QueryReadings for Holding {
         let is_behind = |one: Timestamp, other: Timestamp| {
             if is_descending { one < other } else { one > other }
         };
+
         // The table may have more readings after the last one of this page.
         let last = page.items.last().map(|reading| reading.at).filter(|_| page.has_more);
         let is_of_page = |at: Timestamp| {
             query.after.as_ref().is_none_or(|after| is_behind(at, after.at))
                 && last.is_none_or(|last| !is_behind(at, last))
         };
+
         let mut all: BTreeMap<_, _> =
             page.items.into_iter().map(|reading| (reading.at, reading)).collect();
         if let Some(held) = self.held().get(device) {
@@ -142,10 +145,12 @@ impl QueryReadings for Holding {
                 all.insert(*at, now);
             }
         }
+
         let mut readings: Vec<_> = all.into_values().collect();
         if is_descending {
             readings.reverse();
         }
+
         let has_more = page.has_more || readings.len() > query.limit;
         readings.truncate(query.limit);
         Ok(Page { items: readings, has_more })

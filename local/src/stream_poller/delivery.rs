@@ -59,6 +59,7 @@ impl Delivery {
     /// Records the outcome for the records that [`next`](Self::next) returned.
     pub(crate) fn report(&mut self, outcome: Outcome) -> Verdict {
         let Some(Part { records, failures }) = self.open.pop() else { return Verdict::GoOn };
+
         match outcome {
             Outcome::Done => Verdict::GoOn,
             Outcome::FailedFrom(first) if records.contains(&first) => {

@@ -74,10 +74,12 @@ impl Asking {
     ) -> Result<ReadAnswer, String> {
         let reader = TableReader { asking: self, context, refused: Vec::new() };
         let Some(format) = &self.format else { return reader.read(answer) };
+
         let device = reader
             .device_of(answer)
             .map_err(|_| "the device is not at its place in the answer".to_owned())?;
         let device = device.unwrap_or_else(|| context.device.clone());
+
         let Some(payload) = self.payload(answer)? else { return Ok(ReadAnswer::default()) };
         let rows = match &payload {
             Value::Array(readings) if format == READINGS => {
@@ -85,6 +87,7 @@ impl Asking {
             }
             payload => vec![payload.to_string()],
         };
+
         let portion = Portion {
             key: context.request.to_string(),
             format: format.clone(),

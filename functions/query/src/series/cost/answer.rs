@@ -146,6 +146,7 @@ impl CostAnswer<'_> {
                     sums: None,
                     incomplete: sums.is_incomplete,
                 };
+
                 match by_row.get(place) {
                     Some(lines) => {
                         let of_line = |line| CostRow { line: Some(line), ..row.clone() };
