@@ -377,6 +377,16 @@ impl Client {
         value.with_context(|| self.strange(path, answer))
     }
 
+    /// Asks for what a path names; `None` if it is not there, or is being deleted.
+    pub(crate) fn find<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<Option<T>> {
+        let answer = self.get(path)?;
+        match answer.status {
+            200 => self.parsed(path, &answer).map(Some),
+            404 | 410 => Ok(None),
+            _ => Err(self.error(path, &answer)),
+        }
+    }
+
     /// Parses an answer of any status.
     pub(crate) fn parsed<T: DeserializeOwned>(
         &self,

@@ -15,13 +15,12 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use domain::{DeviceId, RoomId, TimeRange, Timestamp};
 use indicatif::ProgressBar;
 use runtime::clock::{Clock as _, SystemClock};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 pub(crate) use self::file::ExportFile;
@@ -101,18 +100,18 @@ pub(crate) struct ExportArgs {
     at: SystemAt,
 }
 
-/// The id and the room of a device.
-#[derive(Deserialize)]
-struct Device {
-    #[serde(rename = "device_id")]
-    id: DeviceId,
-    room: Option<RoomId>,
+/// A device or a room of the registry, and its JSON.
+struct Described {
+    entry: Entry,
+    json: Box<RawValue>,
 }
 
+/// The id of a device or a room, and the room of a device.
 #[derive(Deserialize)]
-struct Room {
-    #[serde(rename = "room_id")]
-    id: RoomId,
+struct Entry {
+    #[serde(alias = "device_id", alias = "room_id")]
+    id: String,
+    room: Option<RoomId>,
 }
 
 /// The subject of an annotation. An export of some devices or rooms leaves other annotations out.
@@ -120,12 +119,6 @@ struct Room {
 struct Annotation {
     device: Option<DeviceId>,
     room: Option<RoomId>,
-}
-
-/// An entry of the registry, and its JSON.
-struct Described<T> {
-    entry: T,
-    json: Box<RawValue>,
 }
 
 /// Exports to a file.
@@ -139,7 +132,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
         args.at.work(Unnamed::Data, |client| Export::open(args, client)?.write(format))?;
     let Exported { readings, devices, gone, inexact } = exported;
     if !gone.is_empty() {
-        let devices = gone.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let devices = gone.into_iter().collect::<Vec<_>>().join(", ");
         print_error(format_args!(
             "deleted meanwhile, so that readings that were there may lack: {devices}"
         ));
@@ -162,7 +155,7 @@ struct Exported {
     /// The number of devices with exported readings.
     devices: u64,
     /// The devices that were deleted before all their readings were read.
-    gone: BTreeSet<DeviceId>,
+    gone: BTreeSet<String>,
     /// Says which values the format cannot represent exactly.
     inexact: String,
 }
@@ -202,17 +195,16 @@ fn create(path: &Path, format: Format) -> anyhow::Result<ExportFile> {
 struct Export<'a> {
     args: &'a ExportArgs,
     client: &'a Client,
-    devices: Vec<Described<Device>>,
-    rooms: Vec<Described<Room>>,
+    devices: Vec<Described>,
+    rooms: Vec<Described>,
 }
 
 impl<'a> Export<'a> {
     /// Reads the registry; an error if it lacks a device or a room that the command line names.
     fn open(args: &'a ExportArgs, client: &'a Client) -> anyhow::Result<Self> {
-        let devices: Vec<Described<Device>> = list(client, "/devices")?;
-        let rooms: Vec<Described<Room>> = list(client, "/rooms")?;
-        ensure_known(&args.device, devices.iter().map(|device| &device.entry.id), "device")?;
-        ensure_known(&args.room, rooms.iter().map(|room| &room.entry.id), "room")?;
+        let (devices, rooms) = (list(client, "/devices")?, list(client, "/rooms")?);
+        ensure_known(&args.device, &devices, "device")?;
+        ensure_known(&args.room, &rooms, "room")?;
         Ok(Self { args, client, devices, rooms })
     }
 
@@ -240,9 +232,10 @@ impl<'a> Export<'a> {
     }
 
     /// Whether a device is exported: all are, or it is named, or its room is.
-    fn is_wanted(&self, device: &Device) -> bool {
+    fn is_wanted(&self, device: &Entry) -> bool {
         let is_in_room = device.room.as_ref().is_some_and(|room| self.args.room.contains(room));
-        self.is_of_everything() || is_in_room || self.args.device.contains(&device.id)
+        let is_named = || self.args.device.iter().any(|id| id.as_str() == device.id);
+        self.is_of_everything() || is_in_room || is_named()
     }
 
     /// The lists of the wanted readings, one for each device, or one for each room that is named.
@@ -250,8 +243,8 @@ impl<'a> Export<'a> {
         if self.args.room.is_empty() {
             // A set: each device once and in order, even if the command line repeats one.
             let wanted = self.devices.iter().map(|device| &device.entry);
-            let wanted = wanted.filter(|device| self.is_wanted(device)).map(|device| &device.id);
-            let wanted: BTreeSet<&DeviceId> = wanted.collect();
+            let wanted = wanted.filter(|device| self.is_wanted(device)).map(|device| &*device.id);
+            let wanted: BTreeSet<&str> = wanted.collect();
             return wanted.into_iter().map(ReadingList::of_device).collect();
         }
         let rooms: BTreeSet<&RoomId> = self.args.room.iter().collect();
@@ -287,7 +280,7 @@ impl<'a> Export<'a> {
             match (ListPages::of(self.client, &path, 10_000).each(each), list.device) {
                 // An export goes on if a device is deleted meanwhile.
                 (Err(error), Some(device)) if error.is::<NotThere>() => {
-                    exported.gone.insert(device.clone());
+                    exported.gone.insert(device.to_owned());
                 }
                 (read, _) => read?,
             }
@@ -305,18 +298,15 @@ impl<'a> Export<'a> {
     }
 
     /// Writes the wanted devices, and the rooms that are wanted or that these devices are in.
-    fn write_registry(
-        &self,
-        devices: &[&Described<Device>],
-        file: &mut ExportFile,
-    ) -> anyhow::Result<()> {
+    fn write_registry(&self, devices: &[&Described], file: &mut ExportFile) -> anyhow::Result<()> {
         for device in devices {
             file.describe("device", &device.json)?;
         }
         let rooms_of_devices = devices.iter().filter_map(|device| device.entry.room.as_ref());
-        let rooms: BTreeSet<&RoomId> = rooms_of_devices.chain(&self.args.room).collect();
+        let rooms = rooms_of_devices.chain(&self.args.room).map(RoomId::as_str);
+        let rooms: BTreeSet<&str> = rooms.collect();
         for room in &self.rooms {
-            if self.is_of_everything() || rooms.contains(&room.entry.id) {
+            if self.is_of_everything() || rooms.contains(&*room.entry.id) {
                 file.describe("room", &room.json)?;
             }
         }
@@ -326,14 +316,14 @@ impl<'a> Export<'a> {
     /// Writes the annotations: all, or those about the wanted devices and the named rooms.
     fn write_annotations(
         &self,
-        devices: &[&Described<Device>],
+        devices: &[&Described],
         file: &mut ExportFile,
     ) -> anyhow::Result<()> {
         let annotations = ListPages::of(self.client, "/annotations", 1_000);
         let written = annotations.each(|json: Box<RawValue>| {
             let Annotation { device, room } = serde_json::from_str(json.get())?;
-            let is_of_device =
-                device.is_some_and(|id| devices.iter().any(|device| device.entry.id == id));
+            let is_of_device = device
+                .is_some_and(|id| devices.iter().any(|device| device.entry.id == id.as_str()));
             let is_wanted = is_of_device || room.is_some_and(|id| self.args.room.contains(&id));
             if self.is_of_everything() || is_wanted {
                 file.describe("annotation", &json)?;
@@ -345,16 +335,8 @@ impl<'a> Export<'a> {
     }
 
     fn write_tariffs(&self, file: &mut ExportFile) -> anyhow::Result<()> {
-        let path = "/tariffs";
-        let answer = self.client.get(path)?;
         // A server of an earlier version has no tariffs.
-        if answer.status == 404 {
-            return Ok(());
-        }
-        if answer.status != 200 {
-            return Err(self.client.error(path, &answer));
-        }
-        let tariffs: Page<Box<RawValue>> = self.client.parsed(path, &answer)?;
+        let tariffs: Page<Box<RawValue>> = self.client.find("/tariffs")?.unwrap_or_default();
         tariffs.data.iter().try_for_each(|json| file.describe("tariff", json))
     }
 }
@@ -362,12 +344,12 @@ impl<'a> Export<'a> {
 /// A list of readings.
 struct ReadingList<'a> {
     /// The device, if the list is one of a device.
-    device: Option<&'a DeviceId>,
+    device: Option<&'a str>,
     path: String,
 }
 
 impl<'a> ReadingList<'a> {
-    fn of_device(id: &'a DeviceId) -> Self {
+    fn of_device(id: &'a str) -> Self {
         Self { device: Some(id), path: format!("/devices/{id}/readings") }
     }
 
@@ -399,7 +381,7 @@ fn write_by_device(mut rows: File, file: &mut ExportFile) -> anyhow::Result<()> 
 }
 
 /// Returns all entries of a list of the registry.
-fn list<T: DeserializeOwned>(client: &Client, path: &str) -> anyhow::Result<Vec<Described<T>>> {
+fn list(client: &Client, path: &str) -> anyhow::Result<Vec<Described>> {
     let mut all = Vec::new();
     ListPages::of(client, path, 1_000).each(|json: Box<RawValue>| {
         let entry = serde_json::from_str(json.get()).context("an entry of the registry")?;
@@ -409,16 +391,12 @@ fn list<T: DeserializeOwned>(client: &Client, path: &str) -> anyhow::Result<Vec<
     Ok(all)
 }
 
-fn ensure_known<'a, T: Ord + Display + 'a>(
-    named: &[T],
-    known: impl Iterator<Item = &'a T>,
-    what: &str,
-) -> anyhow::Result<()> {
-    let known: BTreeSet<&T> = known.collect();
-    match named.iter().find(|id| !known.contains(id)) {
-        Some(id) => bail!("there is no {what} {:?}", id.to_string()),
-        None => Ok(()),
+/// Fails if the registry lacks an id that the command line names.
+fn ensure_known(named: &[impl Display], known: &[Described], what: &str) -> anyhow::Result<()> {
+    for id in named.iter().map(ToString::to_string) {
+        ensure!(known.iter().any(|known| known.entry.id == id), "there is no {what} {id:?}");
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -474,7 +452,9 @@ mod tests {
                     let page = r#"{"data": [{"device_id": "a"}], "next_cursor": "c"}"#;
                     return Reply::of(200, page);
                 }
-                Reply::of(200, r#"{"data": [{"device_id": "a", "room_id": "r"}]}"#)
+                let member =
+                    if request.path == "/rooms?limit=1000" { "room_id" } else { "device_id" };
+                Reply::of(200, &format!(r#"{{"data": [{{"{member}": "a"}}]}}"#))
             });
             let directory = tempfile::tempdir().unwrap();
             let file = directory.path().join("a.ndjson");

@@ -121,7 +121,8 @@ impl Opened {
         match Box::pin(Self::start(directory, made.is_some())).await {
             Ok((system, loader)) => Ok(Self { system, loader, made }),
             Err(error) => {
-                remove(made, directory);
+                // If it cannot be removed, the first error says why.
+                let _ = made.map_or(Ok(false), NewDirectory::remove);
                 Err(error)
             }
         }
