@@ -9,10 +9,9 @@ mod parquet;
 mod row;
 mod unfinished;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
@@ -24,7 +23,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 pub(crate) use self::file::ExportFile;
-use self::file::TEMPORARY;
 use self::format::{Format, Kind};
 use self::row::Row;
 use crate::at::{SystemAt, TableParts, Unnamed};
@@ -245,55 +243,54 @@ impl<'a> Export<'a> {
             let wanted = self.devices.iter().map(|device| &device.entry);
             let wanted = wanted.filter(|device| self.is_wanted(device)).map(|device| &*device.id);
             let wanted: BTreeSet<&str> = wanted.collect();
-            return wanted.into_iter().map(ReadingList::of_device).collect();
+            let list = |id| self.list(Some(id), format!("/devices/{id}"));
+            return wanted.into_iter().map(list).collect();
         }
         let rooms: BTreeSet<&RoomId> = self.args.room.iter().collect();
-        rooms.into_iter().map(ReadingList::of_room).collect()
+        rooms.into_iter().map(|id| self.list(None, format!("/rooms/{id}"))).collect()
+    }
+
+    fn list<'b>(&self, device: Option<&'b str>, path: String) -> ReadingList<'b> {
+        let (from, to) = (self.args.from, self.args.to);
+        ReadingList { device, path: format!("{path}/readings?from={from}&to={to}") }
     }
 
     /// Writes the readings. Those of a room come sorted by time, but Parquet needs them sorted by device.
     fn write_readings(&self, format: Format, file: &mut ExportFile) -> anyhow::Result<Exported> {
         let is_by_device = format.kind != Kind::Parquet || self.args.room.is_empty();
-        let unsorted = (!is_by_device).then(|| tempfile::tempfile().map(BufWriter::new));
-        let mut unsorted = unsorted.transpose().context(TEMPORARY)?;
-
         let lists = self.reading_lists();
         let bar = progress::bar(lists.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {left}")?;
-        let (mut exported, mut seen) = (Exported::default(), BTreeSet::new());
-        for list in lists {
-            let path = format!("{}?from={}&to={}", list.path, self.args.from, self.args.to);
-            let each = |row: Box<RawValue>| {
-                #[derive(Deserialize)]
-                struct Row {
-                    device_id: DeviceId,
-                }
-                let Row { device_id } = serde_json::from_str(row.get())?;
-                seen.insert(device_id);
-                exported.readings += 1;
-                bar.set_message(format!("{} readings", exported.readings));
-                match &mut unsorted {
-                    Some(rows) => writeln!(rows, "{row}").context(TEMPORARY),
-                    None => file.reading(&row),
-                }
-            };
-
-            match (ListPages::of(self.client, &path, 10_000).each(each), list.device) {
-                // An export goes on if a device is deleted meanwhile.
-                (Err(error), Some(device)) if error.is::<NotThere>() => {
-                    exported.gone.insert(device.to_owned());
-                }
-                (read, _) => read?,
-            }
+        let (gone, mut read) = (RefCell::default(), 0_u64);
+        let rows = lists.iter().flat_map(|list| {
             bar.inc(1);
+            list.rows(self.client, &gone)
+        });
+        let rows = rows.inspect(|_| {
+            read += 1;
+            bar.set_message(format!("{read} readings"));
+        });
+
+        let (mut exported, mut seen) = (Exported::default(), BTreeSet::new());
+        let mut write = |row: anyhow::Result<Box<RawValue>>| {
+            #[derive(Deserialize)]
+            struct Row {
+                device_id: DeviceId,
+            }
+            let row = row?;
+            let Row { device_id } = serde_json::from_str(row.get())?;
+            seen.insert(device_id);
+            exported.readings += 1;
+            file.reading(&row)
+        };
+        if is_by_device {
+            rows.map(&mut write).collect::<anyhow::Result<()>>()?;
+        } else {
+            let rows = sorted(rows, RUN, &ProgressBar::hidden())?;
+            rows.map(&mut write).collect::<anyhow::Result<()>>()?;
         }
         bar.finish_and_clear();
 
-        exported.devices = seen.len() as u64;
-        if let Some(rows) = unsorted {
-            let rows = rows.into_inner().map_err(std::io::IntoInnerError::into_error);
-            let rows = rows.context(TEMPORARY)?;
-            write_by_device(rows, file).context("the readings cannot be sorted")?;
-        }
+        (exported.devices, exported.gone) = (seen.len() as u64, gone.into_inner());
         Ok(exported)
     }
 
@@ -345,16 +342,25 @@ impl<'a> Export<'a> {
 struct ReadingList<'a> {
     /// The device, if the list is one of a device.
     device: Option<&'a str>,
+    /// The path with the range.
     path: String,
 }
 
-impl<'a> ReadingList<'a> {
-    fn of_device(id: &'a str) -> Self {
-        Self { device: Some(id), path: format!("/devices/{id}/readings") }
-    }
-
-    fn of_room(id: &RoomId) -> Self {
-        Self { device: None, path: format!("/rooms/{id}/readings") }
+impl ReadingList<'_> {
+    /// The readings. If a device is deleted meanwhile, they end and the export goes on.
+    fn rows<'b>(
+        &'b self,
+        client: &'b Client,
+        gone: &'b RefCell<BTreeSet<String>>,
+    ) -> impl Iterator<Item = anyhow::Result<Box<RawValue>>> + 'b {
+        ListPages::of(client, &self.path, 10_000).flat_map(|page| match (page, self.device) {
+            (Ok(rows), _) => rows.into_iter().map(Ok).collect(),
+            (Err(error), Some(device)) if error.is::<NotThere>() => {
+                gone.borrow_mut().insert(device.to_owned());
+                Vec::new()
+            }
+            (Err(error), _) => vec![Err(error)],
+        })
     }
 }
 
@@ -367,17 +373,6 @@ impl Sortable for Box<RawValue> {
     fn bytes(&self) -> usize {
         self.get().len()
     }
-}
-
-/// Sorts rows by device and time, and writes them to the file.
-fn write_by_device(mut rows: File, file: &mut ExportFile) -> anyhow::Result<()> {
-    rows.rewind()?;
-    let lines = BufReader::new(rows).lines();
-    let rows = lines.map(|json| Ok(RawValue::from_string(json?)?));
-    for row in sorted(rows, RUN, &ProgressBar::hidden())? {
-        file.reading(&row?)?;
-    }
-    Ok(())
 }
 
 /// Returns all entries of a list of the registry.
@@ -404,7 +399,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
     use crate::tests::parsed;
 
     #[tokio::test]

@@ -25,6 +25,7 @@ use self::message::{Kind, Message, Replay};
 use self::queue::{Depth, Queue, Received};
 use crate::at::aws_service;
 use crate::interrupted::{Interrupted, stop_on_ctrl_c};
+use crate::moment::shown_millis;
 use crate::output::{counted, print, print_error};
 
 /// The part of the help after the options.
@@ -232,19 +233,16 @@ impl Received {
             Replay::Impossible(todo) => format!("\n          {todo}"),
             _ => String::new(),
         };
-        let (id, sent, about) = (&self.id, self.sent_at(), self.message.about_in_one_line());
+        let (id, sent, about) =
+            (&self.id, shown_millis(self.sent), self.message.about_in_one_line());
         format!("{id:.SHOWN_OF_ID$}  {sent}  {kind:<7}  {about}{todo}")
     }
 
     fn as_json(&self) -> Value {
         let Message { kind, about, replay } = &self.message;
         let todo = if let Replay::Impossible(todo) = replay { Some(todo) } else { None };
-        let (id, sent, kind) = (&self.id, self.sent_at(), kind.to_string());
+        let (id, sent, kind) = (&self.id, shown_millis(self.sent), kind.to_string());
         json!({"id": id, "sent": sent, "kind": kind, "about": about, "can_be_replayed": todo.is_none(), "todo": todo})
-    }
-
-    fn sent_at(&self) -> String {
-        Timestamp::from_millis(self.sent).map(|sent| sent.to_string()).unwrap_or_default()
     }
 }
 

@@ -121,8 +121,7 @@ impl Opened {
         match Box::pin(Self::start(directory, made.is_some())).await {
             Ok((system, loader)) => Ok(Self { system, loader, made }),
             Err(error) => {
-                // If it cannot be removed, the first error says why.
-                let _ = made.map_or(Ok(false), NewDirectory::remove);
+                remove(made, directory);
                 Err(error)
             }
         }

@@ -31,7 +31,6 @@ mod state;
 mod stored_counter;
 mod storing;
 mod take_back;
-mod thin_estimate;
 mod upload;
 mod write_units;
 
@@ -220,7 +219,7 @@ fn directory() -> anyhow::Result<TempDir> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
     use crate::tests::parsed;
 
     /// Why an import of these lines fails, from a server that answers an edit so and takes no reading.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::fake_server::{Reply, Request, serve};
+use crate::tests::fake_server::{Reply, Request, serve};
 use crate::tests::parsed;
 
 const FOLD: &str = r#"{"device":"remo-e","quarter":"2026-01-11T16:00:00.000Z"}"#;

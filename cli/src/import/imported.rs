@@ -110,12 +110,6 @@ impl<'a> Imported<'a> {
         Ok(Self { table, state: RefCell::new(state), seen: RefCell::default() })
     }
 
-    /// Makes an import for tests whose table cannot be asked.
-    #[cfg(test)]
-    pub(super) fn without_table(state: ImportState) -> Self {
-        Self { table: Err("a test"), state: RefCell::new(state), seen: RefCell::default() }
-    }
-
     /// Returns how far the import came.
     pub(super) fn state(&self) -> RefMut<'_, ImportState> {
         self.state.borrow_mut()
@@ -346,10 +340,7 @@ fn remarks(table: &Table<'_>, state: &ImportState, read_back: &ReadBack) -> anyh
 impl Seen {
     fn note(&mut self, reading: &Reading) {
         let device = &reading.device;
-        if !self.distances.contains_key(device) {
-            self.distances.insert(device.clone(), Distances::default());
-        }
-        self.distances.get_mut(device).into_iter().for_each(|distances| distances.note(reading.at));
+        self.distances.entry(device.clone()).or_default().note(reading.at);
 
         if !self.values.contains_key(device)
             && let Some(name) = value_metric(reading)
@@ -386,8 +377,15 @@ mod tests {
     use domain::given::{at_second, device};
 
     use super::*;
-    use crate::fake_server::{self, FakeRoomtide, Reply};
     use crate::import::state::ImportName;
+    use crate::tests::fake_server::{self, FakeRoomtide, Reply};
+
+    impl Imported<'_> {
+        /// Makes an import for tests whose table cannot be asked.
+        pub(in crate::import) fn without_table(state: ImportState) -> Self {
+            Self { table: Err("a test"), state: RefCell::new(state), seen: RefCell::default() }
+        }
+    }
 
     /// A server whose registry is empty, and whose table has one reading, at this second.
     fn table_with(second: i64) -> FakeRoomtide {

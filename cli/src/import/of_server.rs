@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
     use crate::client::Client;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
     use crate::tests::parsed;
 
     const DAY: i64 = 86_400_000_000_000;

@@ -1,5 +1,6 @@
 //! Imports a source: sorts what it has by device and time, and uploads it, or reports it in a dry run. Opens no source.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
@@ -12,7 +13,7 @@ use history::notes::Notes;
 use history::point::Point;
 use history::points::device_point::{DevicePoint, DevicesOfSeries};
 use history::points::line_reader::LineReader;
-use history::points::thin::{KnownKinds, Thinned};
+use history::points::thin::{KnownKinds, Thinned, ThinnedCount};
 use history::points::unite::{Group, United};
 use history::refusals::{Refusal, Refusals};
 use history::source::{Source, SourceItems};
@@ -50,6 +51,16 @@ statistics   of hours for which the table has finer readings are left out by the
 enum SortedItems {
     Points(United<Merged<DevicePoint>>),
     Lines(Merged<Line>, Totals),
+}
+
+/// What is done with a source.
+#[derive(Clone, Copy)]
+enum Run<'a> {
+    Import(&'a Imported<'a>, &'a Client),
+    /// A dry run, which counts what thinning would leave.
+    Dry {
+        thinned: &'a Cell<u64>,
+    },
 }
 
 /// A source that is read whole.
@@ -211,11 +222,7 @@ impl Sorted {
 
     /// Decodes what is sent together. An import asks its table about hours of statistics, and which metrics are
     /// counters; a dry run asks nothing.
-    fn decoded<'a>(
-        &'a mut self,
-        args: &'a ImportArgs,
-        asked: Option<(&'a Imported<'a>, &'a Client)>,
-    ) -> DecodedLines<'a> {
+    fn decoded<'a>(&'a mut self, args: &'a ImportArgs, of: Run<'a>) -> DecodedLines<'a> {
         let reader = &self.reader;
         let united = match &mut self.items {
             SortedItems::Lines(lines, totals) => {
@@ -227,16 +234,22 @@ impl Sorted {
 
         let taught = Taught::of(&self.units, reader);
         let known = KnownKinds {
-            counters_of: Box::new(move |device| match asked {
-                Some((_, client)) => counters_of(device, client),
-                None => Ok(BTreeSet::new()),
+            counters_of: Box::new(move |device| match of {
+                Run::Import(_, client) => counters_of(device, client),
+                Run::Dry { .. } => Ok(BTreeSet::new()),
             }),
             taught: taught.clone(),
             reader: reader.clone(),
         };
         let rules = PointRules { reader: reader.clone(), precision: args.precision, taught };
-        let Some((imported, _)) = asked else {
-            return decoded::points(groups(united, self.thin_before, known), rules);
+        let imported = match of {
+            Run::Import(imported, _) => imported,
+            Run::Dry { thinned } if self.thin_before.is_none() => {
+                return decoded::points(ThinnedCount::new(united, known, thinned), rules);
+            }
+            Run::Dry { .. } => {
+                return decoded::points(groups(united, self.thin_before, known), rules);
+            }
         };
         let vacant = in_vacant_hours(united, imported, self.notes.clone(), reader.clone());
         let groups = groups(vacant, self.thin_before, known);
@@ -254,16 +267,15 @@ fn dry_run(args: &ImportArgs, mut sorted: Sorted, bar: &ProgressBar) -> anyhow::
             // The source's own sums are totals over all its time, so they fit no part of it.
             let is_part = args.from.is_some() || args.to.is_some();
             let own_sums = if is_part { BTreeMap::new() } else { sorted.notes.own_sums() };
-            let mut estimate = Estimate::of_points(own_sums, options);
-            estimate.can_be_thinned = sorted.thin_before.is_none();
-            estimate
+            Estimate::of_points(own_sums, options)
         }
     };
-    let reader = sorted.reader.clone();
-    let lines = Box::new(bar.wrap_iter(sorted.decoded(args, None)));
+    let (reader, thinned) = (sorted.reader.clone(), Cell::new(0));
+    let lines = Box::new(bar.wrap_iter(sorted.decoded(args, Run::Dry { thinned: &thinned })));
     let added = estimate.add_all(lines, options.batch, &reader);
     bar.finish_and_clear();
     added?;
+    estimate.thinned = Some(thinned.get()).filter(|left| *left > 0);
     estimate.add_registry(&sorted.registry);
     estimate.refusals.append(std::mem::take(&mut sorted.refusals));
 
@@ -305,7 +317,7 @@ fn upload(
     let options = sorted.options(args);
     let registry = std::mem::take(&mut sorted.registry);
     let round = args.round.get().max(upload::REQUESTS * options.batch);
-    let rounds = Rounds::new(sorted.decoded(args, Some((&imported, client))), round);
+    let rounds = Rounds::new(sorted.decoded(args, Run::Import(&imported, client)), round);
     let summary = upload::run(rounds, &registry, client, options, &imported, bar);
     bar.finish_and_clear();
     let mut summary = summary.inspect_err(|_| session::forget_unused(&imported, client))?;

@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 
 use super::write_units;
 use crate::ask::Receipt;
-use crate::client::{Answer, Ask, Client, FieldError, Problem, wait};
+use crate::client::{Answer, Ask, Client, FieldError, Problem, sleep};
 use crate::pace::{ATTEMPTS, Pace};
 use history::reading::{HistoryReading, json};
 use history::refusals::Refusal;
@@ -164,7 +164,7 @@ impl<'a> Sender<'a> {
         let body = Some(("application/x-ndjson", body.as_str()));
         let readings =
             entries.iter().map(|entry| (&entry.reading.device, entry.reading.at.as_millis()));
-        wait(self.pace.take(write_units::of(&readings)), stop);
+        sleep(self.pace.take(write_units::of(&readings)), &[stop]);
 
         let answer =
             self.client.send_unless(Ask { method: "POST", path, body, headers: &[] }, stop);

@@ -200,8 +200,8 @@ mod tests {
     use domain::given::{at, device, metric};
 
     use super::*;
-    use crate::fake_server::{self, Reply};
     use crate::output::{self, Said};
+    use crate::tests::fake_server::{self, Reply};
     use history::refusals::Refusal;
 
     const ELSEWHERE: &str = r#"{"type": "urn:roomtide:problem:elsewhere", "detail": "no"}"#;

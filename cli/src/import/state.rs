@@ -787,6 +787,25 @@ mod tests {
         assert_eq!(state_of(&file).sent.len(), 1);
     }
 
+    #[test]
+    fn what_an_earlier_run_has_sent_stays_where_a_later_one_is_refused() {
+        let (_directory, file) = file();
+        let sent = [(device("d"), LastSent { at: Timestamp::MIN, usual_distance: None })];
+        for is_first in [true, false] {
+            let mut state = state_of(&file);
+            state.note_sending(sent.clone()).unwrap();
+            if is_first {
+                state.forget_refused();
+                state.remove_if_unused();
+            }
+            drop(state);
+            assert_eq!(state_of(&file).sent.is_empty(), is_first);
+        }
+        let mut state = state_of(&file);
+        state.forget_refused();
+        assert_eq!(state.sent.len(), 1);
+    }
+
     /// Before anything is sent.
     #[test]
     fn a_state_that_cannot_be_kept_is_refused() {

@@ -115,9 +115,9 @@ impl<'a> Brought<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_server::{self, Reply};
     use crate::import::state::{DeviceBefore, ImportName, LastSent};
     use crate::output::{Said, say_to};
+    use crate::tests::fake_server::{self, Reply};
     use crate::tests::parsed;
     use domain::given::{at_second, device, room};
 

@@ -355,10 +355,10 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::fake_server::{self, FakeRoomtide, Reply, Request};
     use crate::import::decoded::{self, PointRules};
     use crate::import::patterns::Patterns;
     use crate::import::state::{ImportName, ImportState, OrderChanged};
+    use crate::tests::fake_server::{self, FakeRoomtide, Reply, Request};
     use history::line::{Line, Record};
     use history::line_protocol::Precision;
     use history::notes::Notes;
@@ -429,6 +429,26 @@ mod tests {
         let error = error_of(&server, 2, OPTIONS);
         assert!(error.starts_with("line 2: the device \"d\": http"), "{error}");
         assert!(error.contains("Not every device."), "{error}");
+    }
+
+    #[test]
+    fn an_import_whose_first_request_is_refused_as_a_whole_leaves_no_progress() {
+        let refusal = (403, r#"{"detail": "Not every device."}"#);
+        let stored = (201, r#"{"accepted": 2}"#);
+        for (answers, is_kept) in [(&[refusal][..], false), (&[stored, refusal], true)] {
+            let directory = tempfile::tempdir().unwrap();
+            let state = directory.path().join("state");
+            let (file, options) = (Path::new("-"), "");
+            let name = ImportName { file, state: Some(&state), target: "", url: None, options };
+            let imported = Imported::without_table(ImportState::of(name, false).unwrap());
+            let lines: Vec<String> = (0..4)
+                .map(|n| format!(r#"{{"device_id":"d","timestamp":{},"t":1}}"#, 1_768_147_200 + n))
+                .collect();
+            let (client, bar) = (fake_server::in_turn(answers).client(), ProgressBar::hidden());
+            run(rounds(&lines, 9), &[], &client, OPTIONS, &imported, &bar).unwrap_err();
+            imported.state().remove_if_unused();
+            assert_eq!(state.exists(), is_kept);
+        }
     }
 
     #[test]

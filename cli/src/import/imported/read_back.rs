@@ -166,7 +166,7 @@ mod tests {
     use domain::given::at_second;
 
     use super::*;
-    use crate::fake_server::{self, Reply, Request};
+    use crate::tests::fake_server::{self, Reply, Request};
 
     /// Returns the value of a parameter in a request's path.
     fn parameter<'a>(request: &'a Request, name: &str) -> &'a str {

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use domain::{DeviceId, Exact, MetricName, RoomId, Timestamp};
 use serde::de::IgnoredAny;
 
-use crate::client::{Client, wait};
+use crate::client::{Client, sleep};
 use crate::import::described::Described;
 use crate::import::reading_pages::{self, Row};
 use crate::pages::Page;
@@ -38,7 +38,7 @@ impl<'a> Table<'a> {
 
     /// Waits, unless the import is interrupted.
     pub(super) fn wait(&self, pause: Duration) {
-        wait(pause, &self.client.interrupted());
+        sleep(pause, &[&self.client.interrupted()]);
     }
 
     /// Returns the registry's entry of a device; `None` if the registry does not have the device.
