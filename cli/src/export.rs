@@ -243,14 +243,14 @@ impl<'a> Export<'a> {
             let wanted = self.devices.iter().map(|device| &device.entry);
             let wanted = wanted.filter(|device| self.is_wanted(device)).map(|device| &*device.id);
             let wanted: BTreeSet<&str> = wanted.collect();
-            let list = |id| self.list(Some(id), format!("/devices/{id}"));
+            let list = |id| self.list(Some(id), &format!("/devices/{id}"));
             return wanted.into_iter().map(list).collect();
         }
         let rooms: BTreeSet<&RoomId> = self.args.room.iter().collect();
-        rooms.into_iter().map(|id| self.list(None, format!("/rooms/{id}"))).collect()
+        rooms.into_iter().map(|id| self.list(None, &format!("/rooms/{id}"))).collect()
     }
 
-    fn list<'b>(&self, device: Option<&'b str>, path: String) -> ReadingList<'b> {
+    fn list<'b>(&self, device: Option<&'b str>, path: &str) -> ReadingList<'b> {
         let (from, to) = (self.args.from, self.args.to);
         ReadingList { device, path: format!("{path}/readings?from={from}&to={to}") }
     }
@@ -265,7 +265,7 @@ impl<'a> Export<'a> {
             bar.inc(1);
             list.rows(self.client, &gone)
         });
-        let rows = rows.inspect(|_| {
+        let mut rows = rows.inspect(|_| {
             read += 1;
             bar.set_message(format!("{read} readings"));
         });
@@ -283,14 +283,13 @@ impl<'a> Export<'a> {
             file.reading(&row)
         };
         if is_by_device {
-            rows.map(&mut write).collect::<anyhow::Result<()>>()?;
+            rows.try_for_each(&mut write)?;
         } else {
-            let rows = sorted(rows, RUN, &ProgressBar::hidden())?;
-            rows.map(&mut write).collect::<anyhow::Result<()>>()?;
+            sorted(rows, RUN, &ProgressBar::hidden())?.try_for_each(&mut write)?;
         }
         bar.finish_and_clear();
 
-        (exported.devices, exported.gone) = (seen.len() as u64, gone.into_inner());
+        (exported.devices, exported.gone) = (seen.len() as u64, gone.take());
         Ok(exported)
     }
 

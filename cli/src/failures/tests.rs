@@ -362,8 +362,9 @@ fn what_was_given_back_a_moment_ago_and_is_received_is_not_hidden() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_is_stopped_says_what_it_did_and_gives_the_rest_back() {
-    let (queue, _, aws) = playing(&many(LETTER), "");
     static STOPPED: AtomicBool = AtomicBool::new(false);
+
+    let (queue, _, aws) = playing(&many(LETTER), "");
     aws.lock().unwrap().stops = Some(&STOPPED);
     let error = Pass::of(&queue, &all(), None, &STOPPED).run().await.unwrap_err();
     assert_eq!(

@@ -3,14 +3,14 @@
 use anyhow::{Context as _, ensure};
 use chrono::TimeDelta;
 use domain::{Bucket, Device, DeviceId, LocalDate, Order, QuarterHour, TimeRange, Timestamp, Zone};
-use rollups::{is_closing, newest_sealable_end, part_of_day};
+use rollups::{Store, is_closing, newest_sealable_end, part_of_day};
 use runtime::clock::{Clock as _, SystemClock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use table::{
-    FindRegistry, KeepRollupState, ListDevices, NearestReading, NoteSeen, PutRollups,
-    QueryReadings, ReadConditionsSchema, ReadRefold, ReadRollupState, ReadRollups,
-    ReadStoredReadings, RollupState, Session, SetConditionsReady, StoredRollup,
+    FindRegistry, KeepRollupState, ListDevices, NearestReading, QueryReadings,
+    ReadConditionsSchema, ReadRefold, ReadRollupState, RollupState, Session, SetConditionsReady,
+    StoredRollup,
 };
 
 use super::scope::Scope;
@@ -18,9 +18,31 @@ use crate::kept_progress::ProgressFile;
 use crate::patience::{all_devices, patiently};
 use crate::progress;
 
-table::store! {
-    /// The ports of the table that the commands use.
-    pub(super) trait Table: ReadStoredReadings + ReadRollups + PutRollups + NoteSeen + QueryReadings + FindRegistry + ListDevices + ReadRefold + ReadRollupState + KeepRollupState + ReadConditionsSchema + SetConditionsReady
+/// The ports of the table that the commands use.
+pub(super) trait Table:
+    Store
+    + QueryReadings
+    + FindRegistry
+    + ListDevices
+    + ReadRefold
+    + ReadRollupState
+    + KeepRollupState
+    + ReadConditionsSchema
+    + SetConditionsReady
+{
+}
+
+impl<S> Table for S where
+    S: Store
+        + QueryReadings
+        + FindRegistry
+        + ListDevices
+        + ReadRefold
+        + ReadRollupState
+        + KeepRollupState
+        + ReadConditionsSchema
+        + SetConditionsReady
+{
 }
 
 /// The number of days that are visited at once, so that their content fits into memory.

@@ -277,7 +277,7 @@ impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Thinned<'_, I> {
     }
 }
 
-/// An iterator of groups as they are, which counts the groups that thinning would leave of them.
+/// An iterator that passes groups on unchanged. Counts how many groups thinning would leave.
 pub struct ThinnedCount<'a, I> {
     groups: I,
     thinned: Thinned<'a, Empty<anyhow::Result<Group>>>,

@@ -231,7 +231,7 @@ fn kilo(value: Decimal) -> Decimal {
     value * Decimal::new(1, 3)
 }
 
-/// Parses a row: its time in seconds, and for each metric the sum of its columns, if none of them is empty.
+/// Parses a row: the time in seconds, and the sum of each metric's columns. A metric with an empty column has no sum.
 fn row(
     text: &str,
     length: usize,
