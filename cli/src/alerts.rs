@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::{bail, ensure};
 use clap::Subcommand;
 use domain::Timestamp;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::at::Unnamed;
@@ -168,9 +169,10 @@ fn act(args: &Args, client: &Client) -> anyhow::Result<ExitCode> {
         }
         Action::Set { rule, members, file } => {
             let path = of_rule(rule, "");
+            // As it stands: a number keeps its digits, and the server refuses a member that stands twice.
             let wanted = match file {
-                Some(file) => settings_file::json(file)?,
-                None => members::over(objects::known(client, &path)?, members, false)?,
+                Some(file) => settings_file::json::<Box<RawValue>>(file)?.to_string(),
+                None => members::over(objects::known(client, &path)?, members, false)?.to_string(),
             };
             show(objects::change(client, "PUT", &path, &wanted, "id"), &text::rule)?;
         }
@@ -275,8 +277,8 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::fake_server::{self, Reply};
-    use crate::objects::given::ensure_others_are_refused;
+    use crate::tests::fake_server::{self, Reply};
+    use crate::tests::others_refused::ensure_others_are_refused;
     use crate::tests::parsed;
 
     #[test]
@@ -302,6 +304,21 @@ mod tests {
             let error = run(&parsed(words).unwrap()).unwrap_err().to_string();
             assert!(error.starts_with("--json: ") && error.contains("TOML"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_rule_of_a_file_is_sent_as_it_stands() {
+        let rule = r#"{"name": "R", "above": 0.1234567890123456789012345, "above": 1e400}"#;
+        let server = fake_server::serve(move |_, request| match &*request.method {
+            "GET" => Reply::of(200, r#"{"status":"ready","up":"0s"}"#),
+            _ if request.body == rule => Reply::of(200, r#"{"id": "r"}"#),
+            _ => panic!("{}", request.body),
+        });
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("rule.json");
+        fs::write(&file, rule).unwrap();
+        let words = ["alerts", "--url", &server.url, "set", "r", "--file", file.to_str().unwrap()];
+        run(&parsed(words).unwrap()).unwrap();
     }
 
     #[test]

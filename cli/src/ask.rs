@@ -128,6 +128,26 @@ pub(crate) struct FieldError {
     pub(crate) message: String,
 }
 
+/// What became of the readings of a request or of a message.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Receipt {
+    accepted: usize,
+    #[serde(default)]
+    accepted_before: usize,
+    #[serde(default)]
+    pub(crate) rejected: Vec<FieldError>,
+    /// The indices of refused readings whose reasons did not fit into the answer.
+    #[serde(default)]
+    pub(crate) more_rejected: Vec<usize>,
+}
+
+impl Receipt {
+    /// The number of readings that are stored, also by an earlier request.
+    pub(crate) const fn stored(&self) -> usize {
+        self.accepted.saturating_add(self.accepted_before)
+    }
+}
+
 impl Answer {
     /// The answer with this head and body.
     pub(crate) fn of(head: &Parts, text: String) -> Self {

@@ -327,7 +327,7 @@ mod tests {
     use local::{Data, Options, System};
 
     use super::*;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
     use crate::tests::parsed;
 
     #[test]

@@ -132,7 +132,7 @@ mod tests {
     use std::process::ExitCode;
 
     use super::*;
-    use crate::objects::given::ensure_others_are_refused;
+    use crate::tests::others_refused::ensure_others_are_refused;
     use crate::tests::parsed;
 
     #[test]

@@ -164,16 +164,6 @@ impl Client {
         Self { attempts: 1, ..self }
     }
 
-    /// Makes a client for tests that takes the server for Roomtide, and waits at most `pause` after a lost answer.
-    #[cfg(test)]
-    pub(crate) fn impatient(url: &str, pause: Duration) -> Self {
-        let client = Self::new(url, None).expect("an address");
-        if let To::Server(server) = &client.to {
-            server.recognized.store(true, Ordering::Relaxed);
-        }
-        Self { first_pause: Duration::from_millis(1), max_request: pause, ..client }
-    }
-
     /// Closes what was opened. New data are removed if the import stored nothing there.
     pub(crate) fn close(self) -> anyhow::Result<()> {
         match self.to {
@@ -377,6 +367,16 @@ impl Client {
         value.with_context(|| self.strange(path, answer))
     }
 
+    /// Asks for what a path names; `None` if it is not there, or is being deleted.
+    pub(crate) fn find<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<Option<T>> {
+        let answer = self.get(path)?;
+        match answer.status {
+            200 => self.parsed(path, &answer).map(Some),
+            404 | 410 => Ok(None),
+            _ => Err(self.error(path, &answer)),
+        }
+    }
+
     /// Parses an answer of any status.
     pub(crate) fn parsed<T: DeserializeOwned>(
         &self,
@@ -549,13 +549,8 @@ fn is_unsent(error: &ureq::Error) -> bool {
     }
 }
 
-/// Waits for `pause`, or until the flag is set.
-pub(crate) fn wait(pause: Duration, flag: &AtomicBool) {
-    sleep(pause, &[flag]);
-}
-
 /// Waits for `pause`, or until one of the flags is set.
-fn sleep(pause: Duration, flags: &[&AtomicBool]) {
+pub(crate) fn sleep(pause: Duration, flags: &[&AtomicBool]) {
     let watch = Stopwatch::start();
     let is_set = |flag: &&AtomicBool| flag.load(Ordering::Acquire);
     while !flags.iter().any(is_set) && watch.elapsed() < pause {
@@ -571,8 +566,19 @@ mod tests {
     use local::{Options, System};
 
     use super::*;
-    use crate::fake_server::{self, Reply};
     use crate::output::{Said, say_to};
+    use crate::tests::fake_server::{self, Reply};
+
+    impl Client {
+        /// Makes a client for tests that takes the server for Roomtide, and waits at most `pause` after a lost answer.
+        pub(crate) fn impatient(url: &str, pause: Duration) -> Self {
+            let client = Self::new(url, None).expect("an address");
+            if let To::Server(server) = &client.to {
+                server.recognized.store(true, Ordering::Relaxed);
+            }
+            Self { first_pause: Duration::from_millis(1), max_request: pause, ..client }
+        }
+    }
 
     fn unrecognized(url: &str) -> Client {
         let client = Client::new(url, None).unwrap();

@@ -450,8 +450,8 @@ mod tests {
     use domain::given::{at, device, room};
 
     use super::*;
-    use crate::fake_server::{self, Reply};
     use crate::output::{Said, say_to};
+    use crate::tests::fake_server::{self, Reply};
 
     fn end_of(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::Result<u64> {
         ApiDeletion::of(client, path.to_owned()).run(sleep)

@@ -160,7 +160,7 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     use super::*;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
 
     const DEVICE: &str = r#"{"device_id": "a"}"#;
 

@@ -9,23 +9,20 @@ mod parquet;
 mod row;
 mod unfinished;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use domain::{DeviceId, RoomId, TimeRange, Timestamp};
 use indicatif::ProgressBar;
 use runtime::clock::{Clock as _, SystemClock};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 pub(crate) use self::file::ExportFile;
-use self::file::TEMPORARY;
 use self::format::{Format, Kind};
 use self::row::Row;
 use crate::at::{SystemAt, TableParts, Unnamed};
@@ -101,18 +98,18 @@ pub(crate) struct ExportArgs {
     at: SystemAt,
 }
 
-/// The id and the room of a device.
-#[derive(Deserialize)]
-struct Device {
-    #[serde(rename = "device_id")]
-    id: DeviceId,
-    room: Option<RoomId>,
+/// A device or a room of the registry, and its JSON.
+struct Described {
+    entry: Entry,
+    json: Box<RawValue>,
 }
 
+/// The id of a device or a room, and the room of a device.
 #[derive(Deserialize)]
-struct Room {
-    #[serde(rename = "room_id")]
-    id: RoomId,
+struct Entry {
+    #[serde(alias = "device_id", alias = "room_id")]
+    id: String,
+    room: Option<RoomId>,
 }
 
 /// The subject of an annotation. An export of some devices or rooms leaves other annotations out.
@@ -120,12 +117,6 @@ struct Room {
 struct Annotation {
     device: Option<DeviceId>,
     room: Option<RoomId>,
-}
-
-/// An entry of the registry, and its JSON.
-struct Described<T> {
-    entry: T,
-    json: Box<RawValue>,
 }
 
 /// Exports to a file.
@@ -139,7 +130,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
         args.at.work(Unnamed::Data, |client| Export::open(args, client)?.write(format))?;
     let Exported { readings, devices, gone, inexact } = exported;
     if !gone.is_empty() {
-        let devices = gone.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let devices = gone.into_iter().collect::<Vec<_>>().join(", ");
         print_error(format_args!(
             "deleted meanwhile, so that readings that were there may lack: {devices}"
         ));
@@ -162,7 +153,7 @@ struct Exported {
     /// The number of devices with exported readings.
     devices: u64,
     /// The devices that were deleted before all their readings were read.
-    gone: BTreeSet<DeviceId>,
+    gone: BTreeSet<String>,
     /// Says which values the format cannot represent exactly.
     inexact: String,
 }
@@ -202,17 +193,16 @@ fn create(path: &Path, format: Format) -> anyhow::Result<ExportFile> {
 struct Export<'a> {
     args: &'a ExportArgs,
     client: &'a Client,
-    devices: Vec<Described<Device>>,
-    rooms: Vec<Described<Room>>,
+    devices: Vec<Described>,
+    rooms: Vec<Described>,
 }
 
 impl<'a> Export<'a> {
     /// Reads the registry; an error if it lacks a device or a room that the command line names.
     fn open(args: &'a ExportArgs, client: &'a Client) -> anyhow::Result<Self> {
-        let devices: Vec<Described<Device>> = list(client, "/devices")?;
-        let rooms: Vec<Described<Room>> = list(client, "/rooms")?;
-        ensure_known(&args.device, devices.iter().map(|device| &device.entry.id), "device")?;
-        ensure_known(&args.room, rooms.iter().map(|room| &room.entry.id), "room")?;
+        let (devices, rooms) = (list(client, "/devices")?, list(client, "/rooms")?);
+        ensure_known(&args.device, &devices, "device")?;
+        ensure_known(&args.room, &rooms, "room")?;
         Ok(Self { args, client, devices, rooms })
     }
 
@@ -240,9 +230,10 @@ impl<'a> Export<'a> {
     }
 
     /// Whether a device is exported: all are, or it is named, or its room is.
-    fn is_wanted(&self, device: &Device) -> bool {
+    fn is_wanted(&self, device: &Entry) -> bool {
         let is_in_room = device.room.as_ref().is_some_and(|room| self.args.room.contains(room));
-        self.is_of_everything() || is_in_room || self.args.device.contains(&device.id)
+        let is_named = || self.args.device.iter().any(|id| id.as_str() == device.id);
+        self.is_of_everything() || is_in_room || is_named()
     }
 
     /// The lists of the wanted readings, one for each device, or one for each room that is named.
@@ -250,73 +241,68 @@ impl<'a> Export<'a> {
         if self.args.room.is_empty() {
             // A set: each device once and in order, even if the command line repeats one.
             let wanted = self.devices.iter().map(|device| &device.entry);
-            let wanted = wanted.filter(|device| self.is_wanted(device)).map(|device| &device.id);
-            let wanted: BTreeSet<&DeviceId> = wanted.collect();
-            return wanted.into_iter().map(ReadingList::of_device).collect();
+            let wanted = wanted.filter(|device| self.is_wanted(device)).map(|device| &*device.id);
+            let wanted: BTreeSet<&str> = wanted.collect();
+            let list = |id| self.list(Some(id), &format!("/devices/{id}"));
+            return wanted.into_iter().map(list).collect();
         }
         let rooms: BTreeSet<&RoomId> = self.args.room.iter().collect();
-        rooms.into_iter().map(ReadingList::of_room).collect()
+        rooms.into_iter().map(|id| self.list(None, &format!("/rooms/{id}"))).collect()
+    }
+
+    fn list<'b>(&self, device: Option<&'b str>, path: &str) -> ReadingList<'b> {
+        let (from, to) = (self.args.from, self.args.to);
+        ReadingList { device, path: format!("{path}/readings?from={from}&to={to}") }
     }
 
     /// Writes the readings. Those of a room come sorted by time, but Parquet needs them sorted by device.
     fn write_readings(&self, format: Format, file: &mut ExportFile) -> anyhow::Result<Exported> {
         let is_by_device = format.kind != Kind::Parquet || self.args.room.is_empty();
-        let unsorted = (!is_by_device).then(|| tempfile::tempfile().map(BufWriter::new));
-        let mut unsorted = unsorted.transpose().context(TEMPORARY)?;
-
         let lists = self.reading_lists();
         let bar = progress::bar(lists.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {left}")?;
-        let (mut exported, mut seen) = (Exported::default(), BTreeSet::new());
-        for list in lists {
-            let path = format!("{}?from={}&to={}", list.path, self.args.from, self.args.to);
-            let each = |row: Box<RawValue>| {
-                #[derive(Deserialize)]
-                struct Row {
-                    device_id: DeviceId,
-                }
-                let Row { device_id } = serde_json::from_str(row.get())?;
-                seen.insert(device_id);
-                exported.readings += 1;
-                bar.set_message(format!("{} readings", exported.readings));
-                match &mut unsorted {
-                    Some(rows) => writeln!(rows, "{row}").context(TEMPORARY),
-                    None => file.reading(&row),
-                }
-            };
-
-            match (ListPages::of(self.client, &path, 10_000).each(each), list.device) {
-                // An export goes on if a device is deleted meanwhile.
-                (Err(error), Some(device)) if error.is::<NotThere>() => {
-                    exported.gone.insert(device.clone());
-                }
-                (read, _) => read?,
-            }
+        let (gone, mut read) = (RefCell::default(), 0_u64);
+        let rows = lists.iter().flat_map(|list| {
             bar.inc(1);
+            list.rows(self.client, &gone)
+        });
+        let mut rows = rows.inspect(|_| {
+            read += 1;
+            bar.set_message(format!("{read} readings"));
+        });
+
+        let (mut exported, mut seen) = (Exported::default(), BTreeSet::new());
+        let mut write = |row: anyhow::Result<Box<RawValue>>| {
+            #[derive(Deserialize)]
+            struct Row {
+                device_id: DeviceId,
+            }
+            let row = row?;
+            let Row { device_id } = serde_json::from_str(row.get())?;
+            seen.insert(device_id);
+            exported.readings += 1;
+            file.reading(&row)
+        };
+        if is_by_device {
+            rows.try_for_each(&mut write)?;
+        } else {
+            sorted(rows, RUN, &ProgressBar::hidden())?.try_for_each(&mut write)?;
         }
         bar.finish_and_clear();
 
-        exported.devices = seen.len() as u64;
-        if let Some(rows) = unsorted {
-            let rows = rows.into_inner().map_err(std::io::IntoInnerError::into_error);
-            let rows = rows.context(TEMPORARY)?;
-            write_by_device(rows, file).context("the readings cannot be sorted")?;
-        }
+        (exported.devices, exported.gone) = (seen.len() as u64, gone.take());
         Ok(exported)
     }
 
     /// Writes the wanted devices, and the rooms that are wanted or that these devices are in.
-    fn write_registry(
-        &self,
-        devices: &[&Described<Device>],
-        file: &mut ExportFile,
-    ) -> anyhow::Result<()> {
+    fn write_registry(&self, devices: &[&Described], file: &mut ExportFile) -> anyhow::Result<()> {
         for device in devices {
             file.describe("device", &device.json)?;
         }
         let rooms_of_devices = devices.iter().filter_map(|device| device.entry.room.as_ref());
-        let rooms: BTreeSet<&RoomId> = rooms_of_devices.chain(&self.args.room).collect();
+        let rooms = rooms_of_devices.chain(&self.args.room).map(RoomId::as_str);
+        let rooms: BTreeSet<&str> = rooms.collect();
         for room in &self.rooms {
-            if self.is_of_everything() || rooms.contains(&room.entry.id) {
+            if self.is_of_everything() || rooms.contains(&*room.entry.id) {
                 file.describe("room", &room.json)?;
             }
         }
@@ -326,14 +312,14 @@ impl<'a> Export<'a> {
     /// Writes the annotations: all, or those about the wanted devices and the named rooms.
     fn write_annotations(
         &self,
-        devices: &[&Described<Device>],
+        devices: &[&Described],
         file: &mut ExportFile,
     ) -> anyhow::Result<()> {
         let annotations = ListPages::of(self.client, "/annotations", 1_000);
         let written = annotations.each(|json: Box<RawValue>| {
             let Annotation { device, room } = serde_json::from_str(json.get())?;
-            let is_of_device =
-                device.is_some_and(|id| devices.iter().any(|device| device.entry.id == id));
+            let is_of_device = device
+                .is_some_and(|id| devices.iter().any(|device| device.entry.id == id.as_str()));
             let is_wanted = is_of_device || room.is_some_and(|id| self.args.room.contains(&id));
             if self.is_of_everything() || is_wanted {
                 file.describe("annotation", &json)?;
@@ -345,16 +331,8 @@ impl<'a> Export<'a> {
     }
 
     fn write_tariffs(&self, file: &mut ExportFile) -> anyhow::Result<()> {
-        let path = "/tariffs";
-        let answer = self.client.get(path)?;
         // A server of an earlier version has no tariffs.
-        if answer.status == 404 {
-            return Ok(());
-        }
-        if answer.status != 200 {
-            return Err(self.client.error(path, &answer));
-        }
-        let tariffs: Page<Box<RawValue>> = self.client.parsed(path, &answer)?;
+        let tariffs: Page<Box<RawValue>> = self.client.find("/tariffs")?.unwrap_or_default();
         tariffs.data.iter().try_for_each(|json| file.describe("tariff", json))
     }
 }
@@ -362,17 +340,26 @@ impl<'a> Export<'a> {
 /// A list of readings.
 struct ReadingList<'a> {
     /// The device, if the list is one of a device.
-    device: Option<&'a DeviceId>,
+    device: Option<&'a str>,
+    /// The path with the range.
     path: String,
 }
 
-impl<'a> ReadingList<'a> {
-    fn of_device(id: &'a DeviceId) -> Self {
-        Self { device: Some(id), path: format!("/devices/{id}/readings") }
-    }
-
-    fn of_room(id: &RoomId) -> Self {
-        Self { device: None, path: format!("/rooms/{id}/readings") }
+impl ReadingList<'_> {
+    /// The readings. If a device is deleted meanwhile, they end and the export goes on.
+    fn rows<'b>(
+        &'b self,
+        client: &'b Client,
+        gone: &'b RefCell<BTreeSet<String>>,
+    ) -> impl Iterator<Item = anyhow::Result<Box<RawValue>>> + 'b {
+        ListPages::of(client, &self.path, 10_000).flat_map(|page| match (page, self.device) {
+            (Ok(rows), _) => rows.into_iter().map(Ok).collect(),
+            (Err(error), Some(device)) if error.is::<NotThere>() => {
+                gone.borrow_mut().insert(device.to_owned());
+                Vec::new()
+            }
+            (Err(error), _) => vec![Err(error)],
+        })
     }
 }
 
@@ -387,19 +374,8 @@ impl Sortable for Box<RawValue> {
     }
 }
 
-/// Sorts rows by device and time, and writes them to the file.
-fn write_by_device(mut rows: File, file: &mut ExportFile) -> anyhow::Result<()> {
-    rows.rewind()?;
-    let lines = BufReader::new(rows).lines();
-    let rows = lines.map(|json| Ok(RawValue::from_string(json?)?));
-    for row in sorted(rows, RUN, &ProgressBar::hidden())? {
-        file.reading(&row?)?;
-    }
-    Ok(())
-}
-
 /// Returns all entries of a list of the registry.
-fn list<T: DeserializeOwned>(client: &Client, path: &str) -> anyhow::Result<Vec<Described<T>>> {
+fn list(client: &Client, path: &str) -> anyhow::Result<Vec<Described>> {
     let mut all = Vec::new();
     ListPages::of(client, path, 1_000).each(|json: Box<RawValue>| {
         let entry = serde_json::from_str(json.get()).context("an entry of the registry")?;
@@ -409,16 +385,12 @@ fn list<T: DeserializeOwned>(client: &Client, path: &str) -> anyhow::Result<Vec<
     Ok(all)
 }
 
-fn ensure_known<'a, T: Ord + Display + 'a>(
-    named: &[T],
-    known: impl Iterator<Item = &'a T>,
-    what: &str,
-) -> anyhow::Result<()> {
-    let known: BTreeSet<&T> = known.collect();
-    match named.iter().find(|id| !known.contains(id)) {
-        Some(id) => bail!("there is no {what} {:?}", id.to_string()),
-        None => Ok(()),
+/// Fails if the registry lacks an id that the command line names.
+fn ensure_known(named: &[impl Display], known: &[Described], what: &str) -> anyhow::Result<()> {
+    for id in named.iter().map(ToString::to_string) {
+        ensure!(known.iter().any(|known| known.entry.id == id), "there is no {what} {id:?}");
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -426,7 +398,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
     use crate::tests::parsed;
 
     #[tokio::test]
@@ -474,7 +446,9 @@ mod tests {
                     let page = r#"{"data": [{"device_id": "a"}], "next_cursor": "c"}"#;
                     return Reply::of(200, page);
                 }
-                Reply::of(200, r#"{"data": [{"device_id": "a", "room_id": "r"}]}"#)
+                let member =
+                    if request.path == "/rooms?limit=1000" { "room_id" } else { "device_id" };
+                Reply::of(200, &format!(r#"{{"data": [{{"{member}": "a"}}]}}"#))
             });
             let directory = tempfile::tempdir().unwrap();
             let file = directory.path().join("a.ndjson");

@@ -23,9 +23,9 @@ use serde_json::{Value, json};
 use self::invoke::Lambda;
 use self::message::{Kind, Message, Replay};
 use self::queue::{Depth, Queue, Received};
-use self::receipt::Receipt;
 use crate::at::aws_service;
 use crate::interrupted::{Interrupted, stop_on_ctrl_c};
+use crate::moment::shown_millis;
 use crate::output::{counted, print, print_error};
 
 /// The part of the help after the options.
@@ -188,7 +188,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::List { place, json } => {
             let Listed { rows, hidden } = list(&place.open()?.0, &stopped).await?;
             if json {
-                print(Value::Array(rows.iter().map(Row::as_json).collect()));
+                print(Value::Array(rows.iter().map(Received::as_json).collect()));
             } else {
                 rows.iter().for_each(|row| print(row.as_text()));
             }
@@ -199,19 +199,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         Action::Replay { place, choice } => {
             let (queue, lambda) = place.open()?;
-            let replaying = Replaying { queue: &queue, lambda };
-            let replay = async |message: &Message| replaying.replay(message).await;
-            // One message at a time: messages of a batch would become visible again before the last is processed.
-            let counts = Pass::of(&queue, &choice, 1, &stopped).run(replay).await?;
-            print(counts);
-            counts
+            Pass::of(&queue, &choice, Some(lambda), &stopped).run().await?
         }
         Action::Drop { place, choice } => {
-            let queue = place.open()?.0;
-            let pass = Pass::of(&queue, &choice, RECEIVED_AT_ONCE, &stopped);
-            let counts = pass.run(async |_| Ok(())).await?;
-            print(counts);
-            counts
+            Pass::of(&place.open()?.0, &choice, None, &stopped).run().await?
         }
     };
     Ok(counts.exit_code())
@@ -234,35 +225,25 @@ fn region_of(url: &str) -> Option<String> {
     Some(region.to_owned())
 }
 
-/// A message in the list.
-struct Row {
-    id: String,
-    sent: String,
-    message: Message,
-}
-
-impl Row {
+impl Received {
+    /// The message as a row of the list.
     fn as_text(&self) -> String {
-        let Self { id, sent, message: Message { kind, about, replay } } = self;
+        let Message { kind, replay, .. } = &self.message;
         let todo = match replay {
             Replay::Impossible(todo) => format!("\n          {todo}"),
             _ => String::new(),
         };
-        let about = in_one_line(about);
+        let (id, sent, about) =
+            (&self.id, shown_millis(self.sent), self.message.about_in_one_line());
         format!("{id:.SHOWN_OF_ID$}  {sent}  {kind:<7}  {about}{todo}")
     }
 
     fn as_json(&self) -> Value {
-        let Self { id, sent, message: Message { kind, about, replay } } = self;
+        let Message { kind, about, replay } = &self.message;
         let todo = if let Replay::Impossible(todo) = replay { Some(todo) } else { None };
-        let kind = kind.to_string();
+        let (id, sent, kind) = (&self.id, shown_millis(self.sent), kind.to_string());
         json!({"id": id, "sent": sent, "kind": kind, "about": about, "can_be_replayed": todo.is_none(), "todo": todo})
     }
-}
-
-/// Text from other programs, without the line breaks that would make it look like several messages.
-fn in_one_line(text: &str) -> String {
-    text.replace('\n', "\\n")
 }
 
 /// Hidden messages by id. If a message was received twice, only its newest handle makes it visible again.
@@ -270,7 +251,7 @@ type Hidden = BTreeMap<String, Received>;
 
 /// The messages of the queue, oldest first, and the approximate number of messages that others hide.
 struct Listed {
-    rows: Vec<Row>,
+    rows: Vec<Received>,
     hidden: u64,
 }
 
@@ -278,13 +259,12 @@ struct Listed {
 async fn list(queue: &Queue, stopped: &AtomicBool) -> anyhow::Result<Listed> {
     let depth = depth_of(queue).await;
     let (none, mut tried) = (Choice::default(), Tried::default());
-    let pass = Pass::of(queue, &none, RECEIVED_AT_ONCE, stopped);
-    let read = pass.receive(async |_| Ok(()), &mut tried).await;
+    let read = Pass::of(queue, &none, None, stopped).receive(&mut tried).await;
     give_back(queue, &tried.hidden).await;
     read?;
 
-    let mut rows: Vec<Row> = tried.hidden.into_values().map(row).collect();
-    rows.sort_by(|a, b| a.sent.cmp(&b.sent));
+    let mut rows: Vec<Received> = tried.hidden.into_values().collect();
+    rows.sort_by_key(|message| message.sent);
     let hidden = depth.unseen(rows.len() as u64);
     Ok(Listed { rows, hidden })
 }
@@ -325,13 +305,6 @@ async fn give_back(queue: &Queue, hidden: &Hidden) {
     }
 }
 
-fn row(received: Received) -> Row {
-    let message = Message::of(&received.body, received.sent);
-    let sent =
-        Timestamp::from_millis(received.sent).map(|sent| sent.to_string()).unwrap_or_default();
-    Row { id: received.id, sent, message }
-}
-
 /// The results of a pass so far, and the messages to make visible again.
 #[derive(Default)]
 struct Tried {
@@ -341,34 +314,36 @@ struct Tried {
     counts: Counts,
 }
 
-/// One pass over the queue. Runs an action once on each chosen message; deletes the message on success, else makes it
-/// visible again.
+/// One pass over the queue. Replays each chosen message once, or passes over that; deletes the message on success, else
+/// makes it visible again.
 struct Pass<'a> {
     queue: &'a Queue,
     choice: &'a Choice,
     /// The start of the pass. Later messages are left: a fold that fails again returns to the queue, and would be
     /// replayed for ever.
     begun: Timestamp,
-    /// The number of messages received at once.
-    at_once: i32,
+    /// The client that replays messages. Without one, messages are only deleted.
+    lambda: Option<Lambda>,
     /// Whether a person has stopped the command. The current message is then the last.
     stopped: &'a AtomicBool,
 }
 
 impl<'a> Pass<'a> {
     /// A pass that begins now.
-    fn of(queue: &'a Queue, choice: &'a Choice, at_once: i32, stopped: &'a AtomicBool) -> Self {
-        Self { queue, choice, begun: SystemClock.now(), at_once, stopped }
+    fn of(
+        queue: &'a Queue,
+        choice: &'a Choice,
+        lambda: Option<Lambda>,
+        stopped: &'a AtomicBool,
+    ) -> Self {
+        Self { queue, choice, begun: SystemClock.now(), lambda, stopped }
     }
 
-    /// Runs the pass. An error also says how many messages were done before.
-    async fn run(
-        &self,
-        action: impl AsyncFn(&Message) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Counts> {
+    /// Runs the pass, and prints the results. An error also says how many messages were done before.
+    async fn run(&self) -> anyhow::Result<Counts> {
         let depth = depth_of(self.queue).await;
         let mut tried = Tried::default();
-        let done = self.receive(action, &mut tried).await;
+        let done = self.receive(&mut tried).await;
         give_back(self.queue, &tried.hidden).await;
 
         done.with_context(|| {
@@ -387,6 +362,7 @@ impl<'a> Pass<'a> {
         if tried.chosen.is_empty() && counts.later == 0 && !self.choice.all {
             bail!("no message of the queue is meant; `failures list` shows them. {counts}");
         }
+        print(counts);
         Ok(counts)
     }
 
@@ -403,26 +379,24 @@ impl<'a> Pass<'a> {
     }
 
     /// Whether a chosen message is left to the next command, because it was sent after this one began.
-    fn is_chosen_later(&self, message: &Received) -> bool {
-        let Received { id, body, sent, .. } = message;
-        let is_later = !message.is_sent_until(self.begun) && !self.choice.names(id);
-        is_later && self.choice.has(id, Message::of(body, *sent).kind)
+    fn is_chosen_later(&self, received: &Received) -> bool {
+        let Received { id, message: Message { kind, .. }, .. } = received;
+        let is_later = !received.is_sent_until(self.begun) && !self.choice.names(id);
+        is_later && self.choice.has(id, *kind)
     }
 
     /// Receives until every named message is found, or no new message comes any more. Messages become visible again while
     /// a long queue is read, and new ones are sent meanwhile.
-    async fn receive(
-        &self,
-        action: impl AsyncFn(&Message) -> anyhow::Result<()>,
-        tried: &mut Tried,
-    ) -> anyhow::Result<()> {
+    async fn receive(&self, tried: &mut Tried) -> anyhow::Result<()> {
+        // One message at a time is replayed: those of a batch would become visible again before the last is processed.
+        let at_once = if self.lambda.is_some() { 1 } else { RECEIVED_AT_ONCE };
         // The number of successive answers without a new message.
         let mut in_vain = 0;
         while !self.choice.is_met_by(&tried.chosen)
             && in_vain <= sent_until(self.begun, &tried.hidden) + MAX_IN_VAIN
         {
             ensure_goes_on(self.stopped)?;
-            let received = self.queue.receive(self.at_once).await?;
+            let received = self.queue.receive(at_once).await?;
             if received.is_empty() {
                 break;
             }
@@ -431,7 +405,7 @@ impl<'a> Pass<'a> {
             in_vain = if new.is_empty() { in_vain + 1 } else { 0 };
             for id in new {
                 ensure_goes_on(self.stopped)?;
-                self.try_one(&id, &action, tried).await?;
+                self.try_one(&id, tried).await?;
             }
         }
         Ok(())
@@ -451,23 +425,17 @@ impl<'a> Pass<'a> {
         new
     }
 
-    /// Runs the action on a hidden message if it is chosen, and deletes the message on success.
-    async fn try_one(
-        &self,
-        id: &str,
-        action: &impl AsyncFn(&Message) -> anyhow::Result<()>,
-        tried: &mut Tried,
-    ) -> anyhow::Result<()> {
+    /// Replays a hidden message if it is chosen, and deletes it on success.
+    async fn try_one(&self, id: &str, tried: &mut Tried) -> anyhow::Result<()> {
         let received = &tried.hidden[id];
-        let message = Message::of(&received.body, received.sent);
-        if !self.choice.has(id, message.kind) {
+        let kind = received.message.kind;
+        if !self.choice.has(id, kind) {
             return Ok(());
         }
 
         tried.chosen.insert(id.to_owned());
-        let Message { kind, about, .. } = &message;
-        let about = in_one_line(about);
-        match action(&message).await {
+        let about = received.message.about_in_one_line();
+        match self.replay(&received.message).await {
             Ok(()) => {
                 let deleted = self.queue.delete(received).await;
                 deleted
@@ -482,17 +450,10 @@ impl<'a> Pass<'a> {
         }
         Ok(())
     }
-}
 
-/// The targets for replayed messages.
-struct Replaying<'a> {
-    queue: &'a Queue,
-    lambda: Lambda,
-}
-
-impl Replaying<'_> {
-    /// Replays a message. Fails unless the answer says that everything is done.
+    /// Replays a message, if the pass replays. Fails unless the answer says that everything is done.
     async fn replay(&self, message: &Message) -> anyhow::Result<()> {
+        let Some(lambda) = &self.lambda else { return Ok(()) };
         match &message.replay {
             Replay::Impossible(todo) => bail!("{todo}"),
             Replay::Fold(body) => {
@@ -501,8 +462,8 @@ impl Replaying<'_> {
             }
             Replay::Invoke { function, event } => {
                 let function = function.as_ref().context("the message names no function")?;
-                let reply = self.lambda.invoke(function, event).await?;
-                Receipt::of(function, &reply)?.ensure_all_stored()
+                let reply = lambda.invoke(function, event).await?;
+                receipt::ensure_all_stored(function, &reply)
             }
         }
     }

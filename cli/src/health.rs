@@ -34,7 +34,7 @@ mod tests {
     use runtime::clock::Stopwatch;
 
     use super::*;
-    use crate::fake_server;
+    use crate::tests::fake_server;
     use crate::tests::parsed;
 
     fn health_of(url: &str) -> Result<(), String> {

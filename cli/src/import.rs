@@ -31,7 +31,6 @@ mod state;
 mod stored_counter;
 mod storing;
 mod take_back;
-mod thin_estimate;
 mod upload;
 mod write_units;
 
@@ -60,6 +59,7 @@ use history::shelly::{Anchors, Log};
 use history::source::Source;
 use history::sqlite::Database;
 use history::temporary::with_room;
+use points::Selection;
 pub(crate) use sort::{RUN, Sortable, sorted};
 pub(crate) use source::open_bytes;
 use state::OrderChanged;
@@ -112,9 +112,9 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
 
     let (input, bar) = source::open(&args.file, args.format)?;
     let growing = Growing::of(&args.file);
-    let format = args.read_as(input.format());
+    let format = args.read_as(input.format);
     args.ensure_fit(format)?;
-    if input.is_empty() {
+    if input.is_empty {
         return Ok(of_source::say_empty(args));
     }
 
@@ -124,16 +124,16 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
         Format::Csv | Format::Ndjson | Format::ExportedLines => lines(args, input, growing, now)?,
         Format::HomeAssistant => {
             let directory = directory()?;
-            let database = if input.is_plain() {
+            let database = if input.is_plain {
                 Database::open(&args.file, directory)?
             } else {
-                Database::unpack(input.into_reader(), &args.file, directory)?
+                Database::unpack(input.reader, &args.file, directory)?
             };
             let storage = home_assistant::read_storage(args.storage.as_deref())?;
             home_assistant::source(database, storage)?
         }
         Format::HomeAssistantBackup => {
-            let reader = input.into_reader();
+            let reader = input.reader;
             let (database, storage) =
                 home_assistant::open_backup(reader, &args.file, directory()?)?;
             home_assistant::source(database, storage)?
@@ -170,7 +170,7 @@ fn shelly(
     let anchors = if args.dry_run {
         Anchors::default()
     } else {
-        let (from, _) = of_source::Wanted::of(args, now)?.span();
+        let (from, _) = Selection::of(args, now)?.span();
         anchors::of(args.client()?, &log, from.div_euclid(1_000_000))?
     };
 
@@ -190,7 +190,7 @@ fn lines(
 ) -> anyhow::Result<Source> {
     let columns = args.csv.columns()?;
     // The other formats show by themselves whether a line is complete.
-    let is_csv = args.read_as(input.format()) == Format::Csv;
+    let is_csv = args.read_as(input.format) == Format::Csv;
     let lines = input.lines(&columns, growing.clone(), now)?;
 
     let mut totals = Totals::of(&columns);
@@ -219,7 +219,7 @@ fn directory() -> anyhow::Result<TempDir> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
     use crate::tests::parsed;
 
     /// Why an import of these lines fails, from a server that answers an edit so and takes no reading.

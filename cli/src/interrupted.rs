@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fs, io, process};
 
+#[cfg(unix)]
+use tokio::signal::unix::{SignalKind, signal};
+
 use crate::output::print_error;
 
 /// The exit code of a command that Ctrl-C stopped: 128 and the signal's number, as shells count.
@@ -20,27 +23,33 @@ pub(crate) struct Interrupted;
 /// signals.
 static ENDS_IN_ORDER: AtomicBool = AtomicBool::new(false);
 
-/// The files that a second signal removes before it ends the process.
+/// The files that a signal removes before it ends the process.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Removes an unfinished file or directory when a signal ends this process.
 ///
 /// The handlers run in tasks of their own, because the command may be busy and cannot be asked to end.
-#[cfg(unix)]
 pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(file.to_owned());
+    #[cfg(not(unix))]
+    tokio::spawn(async {
+        while tokio::signal::ctrl_c().await.is_ok() {
+            if !ENDS_IN_ORDER.load(Ordering::Acquire) {
+                end(EXIT_CODE.into());
+            }
+        }
+    });
+
+    #[cfg(unix)]
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
         if is_ignored(kind) {
             continue;
         }
         let mut signal = signal(kind)?;
-        let file = file.to_owned();
         tokio::spawn(async move {
             while signal.recv().await.is_some() {
                 if kind == SignalKind::hangup() || !ENDS_IN_ORDER.load(Ordering::Acquire) {
-                    end(&file, 128 + kind.as_raw_value());
+                    end(128 + kind.as_raw_value());
                 }
             }
         });
@@ -48,33 +57,21 @@ pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes an unfinished file or directory when Ctrl-C ends this process.
-#[cfg(not(unix))]
-pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(file.to_owned());
-    let file = file.to_owned();
-    tokio::spawn(async move {
-        while tokio::signal::ctrl_c().await.is_ok() {
-            if !ENDS_IN_ORDER.load(Ordering::Acquire) {
-                end(&file, EXIT_CODE.into());
-            }
-        }
-    });
-    Ok(())
-}
-
-fn end(file: &Path, code: i32) -> ! {
-    remove(file);
+fn end(code: i32) -> ! {
+    remove_unfinished();
     print_error(Interrupted);
     process::exit(code)
 }
 
-fn remove(file: &Path) {
-    // A finished file has another name already. A directory is tried again, because the command may add a file
-    // meanwhile.
-    for _ in 0..10 {
-        if fs::remove_file(file).or_else(|_| fs::remove_dir_all(file)).is_ok() {
-            break;
+/// Removes the unfinished files and directories.
+fn remove_unfinished() {
+    for file in UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        // A finished file has another name already. A directory is tried again, because the command may add a file
+        // meanwhile.
+        for _ in 0..10 {
+            if fs::remove_file(file).or_else(|_| fs::remove_dir_all(file)).is_ok() {
+                break;
+            }
         }
     }
 }
@@ -82,14 +79,14 @@ fn remove(file: &Path) {
 /// Returns whether the signal is ignored, as the parent process asked for with `nohup`. Only Linux tells; on other
 /// systems the hangup signal counts as ignored.
 #[cfg(unix)]
-fn is_ignored(kind: tokio::signal::unix::SignalKind) -> bool {
+fn is_ignored(kind: SignalKind) -> bool {
     let ignored = || {
         let status = fs::read_to_string("/proc/self/status").ok()?;
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
         let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
         Some(mask >> (kind.as_raw_value() - 1) & 1 == 1)
     };
-    ignored().unwrap_or(kind == tokio::signal::unix::SignalKind::hangup())
+    ignored().unwrap_or(kind == SignalKind::hangup())
 }
 
 /// Sets the flag on Ctrl-C or SIGTERM, so that the command ends in order and reports its progress. A second signal ends
@@ -103,8 +100,7 @@ pub(crate) fn stop_on_ctrl_c(interrupted: Arc<AtomicBool>) {
 
         let Ok(stopped) = stop_signal() else { return };
         stopped.await;
-        let unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
-        unfinished.iter().for_each(|file| remove(file));
+        remove_unfinished();
         process::exit(EXIT_CODE.into());
     });
 }
@@ -124,7 +120,7 @@ pub(crate) async fn until_ctrl_c<T>(
 /// Returns a future that ends when a person or a supervisor stops the command.
 pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     #[cfg(unix)]
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    let mut terminate = signal(SignalKind::terminate())?;
     Ok(async move {
         #[cfg(unix)]
         tokio::select! {

@@ -57,7 +57,7 @@ struct State<T> {
 
 impl<T: Default + Serialize + DeserializeOwned> ProgressFile<T> {
     /// Reads the progress of the same command, if one was interrupted. Fails if the file has the progress of another
-    /// command or table, and leaves that unchanged.
+    /// command or table, or with other options, and leaves that unchanged.
     pub(crate) fn open(
         command: &str,
         scope: &RunScope,
@@ -69,15 +69,14 @@ impl<T: Default + Serialize + DeserializeOwned> ProgressFile<T> {
         let lock = HeldProgress::take(path)?;
         let kept = if *again { Vec::new() } else { fs::read(path).unwrap_or_default() };
 
-        let of = format!("{command} of {table}");
+        let (of, asked) = (format!("{command} of {table}"), format!("{asked} in {table}"));
         if let Ok(state) = serde_json::from_slice::<State<IgnoredAny>>(&kept) {
-            progress_file::ensure_same(path, Some(&state.of), &of)?;
+            let is_other = state.of == of && state.asked != asked;
+            let kept = state.of + if is_other { " with other options" } else { "" };
+            progress_file::ensure_same(path, Some(&kept), &of)?;
         }
 
-        let asked = format!("{asked} in {table}");
-        let earlier = serde_json::from_slice::<State<T>>(&kept).ok();
-        let earlier = earlier.filter(|state| state.asked == asked);
-        let state = earlier.unwrap_or_else(|| {
+        let state = serde_json::from_slice(&kept).unwrap_or_else(|_| {
             let (began, under_way, found) = (now.as_millis(), None, T::default());
             State { of, asked, began, under_way, found }
         });

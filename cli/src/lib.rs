@@ -14,8 +14,6 @@ mod delete;
 mod devices;
 mod export;
 mod failures;
-#[cfg(test)]
-mod fake_server;
 mod greeting;
 mod health;
 mod here;

@@ -126,7 +126,7 @@ fn coded(text: &str) -> String {
 mod tests {
 
     use super::*;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
 
     fn served(open: impl Fn() -> Client, input: &str) -> Vec<Value> {
         let mut output = Vec::new();

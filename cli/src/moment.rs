@@ -14,8 +14,12 @@ pub(crate) fn from_now(text: &str) -> Result<Timestamp, TimestampError> {
 
 /// Writes a time in nanoseconds for people; `?` if it is out of range.
 pub(crate) fn shown_nanos(nanos: i64) -> String {
-    let at = Timestamp::from_millis(nanos.div_euclid(MILLISECOND));
-    at.map_or_else(|_| "?".to_owned(), |at| at.to_string())
+    shown_millis(nanos.div_euclid(MILLISECOND))
+}
+
+/// Writes a time in milliseconds for people; `?` if it is out of range.
+pub(crate) fn shown_millis(millis: i64) -> String {
+    Timestamp::from_millis(millis).map_or_else(|_| "?".to_owned(), |at| at.to_string())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Objects that a person saves by the API, as rules of alerts and sources are: read, changed, and saved from a file.
 //! Knows no endpoint.
 
+use std::fmt::Display;
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -55,7 +56,7 @@ pub(crate) fn change(
     client: &Client,
     method: &str,
     path: &str,
-    body: &Value,
+    body: &impl Display,
     member: &str,
 ) -> anyhow::Result<Value> {
     let answer = client.value(Ask::json(method, path, &body.to_string()), member)?;
@@ -136,34 +137,4 @@ fn warn(path: &str, answer: &Value) {
 /// Percent-encodes a segment of a path.
 pub(crate) fn encoded(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
-}
-
-/// A test for all commands that use this client.
-#[cfg(test)]
-pub(crate) mod given {
-    use std::process::ExitCode;
-
-    use crate::fake_server::{self, Reply};
-
-    /// Checks that a command rejects answers of another program, and does not report success for them. A case is the
-    /// words of an action and the requested path.
-    pub(crate) fn ensure_others_are_refused(
-        command: &str,
-        cases: &[(&[&str], &str)],
-        act: impl Fn(&[&str]) -> anyhow::Result<ExitCode>,
-    ) {
-        for body in ["{}", "[]", "", "<html>"] {
-            let server = fake_server::serve(move |_, request| match request.path.as_str() {
-                "/ready" => Reply::of(200, r#"{"status":"ready","up":"0s"}"#),
-                _ => Reply::of(200, body),
-            });
-            for (words, path) in cases {
-                let words = [&[command, "--url", &server.url], *words].concat();
-                let error = act(&words).unwrap_err().to_string();
-                let expected =
-                    format!("{}{path} answers 200, but not as Roomtide does", server.url);
-                assert!(error.starts_with(&expected), "{words:?}: {error}");
-            }
-        }
-    }
 }

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_server;
+    use crate::tests::fake_server;
     use crate::tests::parsed;
 
     #[test]

@@ -75,12 +75,6 @@ impl Pace {
         self.state().is_told
     }
 
-    /// The rate in units per second, if it is limited.
-    #[cfg(test)]
-    fn rate(&self) -> Option<f64> {
-        self.state().rate
-    }
-
     /// The maximum units of a request that should complete within `seconds`, by the lower of the chosen rate and the
     /// table's share.
     pub(crate) fn units_within(&self, seconds: f64) -> Option<f64> {
@@ -116,6 +110,13 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Pace {
+        /// The rate in units per second, if it is limited.
+        fn rate(&self) -> Option<f64> {
+            self.state().rate
+        }
+    }
 
     #[test]
     fn half_of_the_units_is_taken_however_many_take_it() {

@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
     use crate::client;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
 
     /// The error of a list that a server answers with empty pages; `same` is the cursor of all.
     fn error_of(ready: &'static str, same: Option<&'static str>) -> String {

@@ -23,14 +23,25 @@ use crate::request::request;
 /// The longest sleep before the clock is read again, because the clock goes on while a laptop is suspended.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
-/// Returns whether to store the sample home: the table is empty, or the last start stored only a part.
-pub(crate) fn is_wanted(system: &System, directory: Option<&Path>) -> anyhow::Result<bool> {
-    Ok(system.is_empty()? || unfinished(directory).is_some_and(|marker| marker.exists()))
+/// The state of the sample home in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sample {
+    /// It is to be stored: the table is empty, or the last start stored only a part.
+    Wanted,
+    /// An earlier start stored it.
+    Stored,
+    Absent,
 }
 
-/// Returns whether an earlier start stored the sample home in this directory.
-pub(crate) fn is_stored(directory: Option<&Path>) -> bool {
-    stored(directory).is_some_and(|marker| marker.exists())
+impl Sample {
+    /// Looks at a table whose data are in this directory.
+    pub(crate) fn of(system: &System, directory: Option<&Path>) -> anyhow::Result<Self> {
+        let is_there = |marker: Option<PathBuf>| marker.is_some_and(|marker| marker.exists());
+        if system.is_empty()? || is_there(unfinished(directory)) {
+            return Ok(Self::Wanted);
+        }
+        Ok(if is_there(stored(directory)) { Self::Stored } else { Self::Absent })
+    }
 }
 
 /// Says which devices of a table belong to the sample home, and how to begin without them; `None` if no device does.

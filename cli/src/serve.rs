@@ -21,7 +21,8 @@ use crate::greeting::{ExampleToken, own_name};
 use crate::here::machine_zone;
 use crate::interrupted::stop_signal;
 use crate::output::print;
-use crate::{greeting, sample_home, token};
+use crate::sample_home::{self, Sample};
+use crate::{greeting, token};
 
 /// The command line of `roomtide serve`.
 #[derive(Debug, clap::Args)]
@@ -155,7 +156,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let signal = stop_signal()?;
     let system = System::start(args.options()).await?;
     announce(&system, &args)?;
-    let sample = Sample::of(&system, &args)?;
+    let sample =
+        if args.empty { Sample::Absent } else { Sample::of(&system, args.directory().as_deref())? };
 
     let result = tokio::select! {
         result = greet(&system, &args, sample) => result,
@@ -216,32 +218,6 @@ fn outward_address(any: IpAddr) -> io::Result<IpAddr> {
     };
     socket.connect((elsewhere, 9))?;
     Ok(socket.local_addr()?.ip())
-}
-
-/// The state of the sample home in the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sample {
-    /// The sample home is to be stored.
-    Wanted,
-    /// An earlier start stored the sample home.
-    Stored,
-    /// The table has no sample home.
-    Absent,
-}
-
-impl Sample {
-    fn of(system: &System, args: &Args) -> anyhow::Result<Self> {
-        let directory = args.directory();
-        if args.empty {
-            Ok(Self::Absent)
-        } else if sample_home::is_wanted(system, directory.as_deref())? {
-            Ok(Self::Wanted)
-        } else if sample_home::is_stored(directory.as_deref()) {
-            Ok(Self::Stored)
-        } else {
-            Ok(Self::Absent)
-        }
-    }
 }
 
 /// Fills an empty table, shows the greeting, and then keeps the sample home up to date for ever.

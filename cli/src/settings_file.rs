@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
 use crate::output::print;
 use crate::progress_file;
@@ -17,7 +17,7 @@ const STANDARD: &str = "-";
 const MAX_LENGTH: u64 = 16 << 20;
 
 /// Reads a file as JSON.
-pub(crate) fn json(path: &Path) -> anyhow::Result<Value> {
+pub(crate) fn json<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     let name = path.display();
     serde_json::from_str(&content(path)?).with_context(|| format!("{name} is not JSON"))
 }

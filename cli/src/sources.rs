@@ -127,7 +127,7 @@ fn act(args: &SourcesArgs, client: &Client) -> anyhow::Result<ExitCode> {
             show(&client.value(Ask::get(&of_source(source)), "id")?, &text::source);
         }
         SourcesAction::Set { source, wanted } => {
-            let wanted = wanted.read(source, client)?.into();
+            let wanted = Value::from(wanted.read(source, client)?);
             let answer = objects::change(client, "PUT", &of_source(source), &wanted, "id")?;
             show(&answer, &text::source);
         }
@@ -138,7 +138,7 @@ fn act(args: &SourcesArgs, client: &Client) -> anyhow::Result<ExitCode> {
         SourcesAction::Test { source, wanted } => {
             let mut wanted = wanted.read(source, client)?;
             wanted.insert("id".to_owned(), source.as_str().into());
-            let wanted = wanted.into();
+            let wanted = Value::from(wanted);
             let answer = objects::change(client, "POST", "/sources/test", &wanted, "readings")?;
             show(&answer, &text::test);
         }
@@ -209,7 +209,7 @@ impl WantedSource {
 }
 
 fn of_file(file: &Path) -> anyhow::Result<Map<String, Value>> {
-    match settings_file::json(file)? {
+    match settings_file::json::<Value>(file)? {
         Value::Object(members) => Ok(members),
         _ => bail!(
             "{} is not a source: expected an object such as {{\"kind\": \"remo\"}}",
@@ -221,7 +221,7 @@ fn of_file(file: &Path) -> anyhow::Result<Map<String, Value>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objects::given::ensure_others_are_refused;
+    use crate::tests::others_refused::ensure_others_are_refused;
     use crate::tests::parsed;
 
     #[test]

@@ -117,7 +117,7 @@ fn since(at: &str, now: Timestamp) -> String {
 mod tests {
     use super::*;
     use crate::client;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
     use crate::tests::parsed;
     use domain::given;
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::answer_text::{columns, list, text};
 use crate::at::Unnamed;
@@ -68,7 +69,7 @@ fn act(args: &TariffsArgs, client: &Client) -> anyhow::Result<()> {
             show(&answer, &|tariff| format!("{tariff:#}"));
         }
         TariffsAction::Set { tariff, file } => {
-            let wanted = settings_file::json(file)?;
+            let wanted: Box<RawValue> = settings_file::json(file)?;
             let answer = objects::change(client, "PUT", &of_tariff(tariff), &wanted, "id")?;
             show(&answer, &|saved| columns(&[row(saved)]));
         }
@@ -110,7 +111,7 @@ mod tests {
     use std::process::ExitCode;
 
     use super::*;
-    use crate::objects::given::ensure_others_are_refused;
+    use crate::tests::others_refused::ensure_others_are_refused;
     use crate::tests::parsed;
 
     #[test]

@@ -5,6 +5,9 @@ mod blocks;
 #[path = "../../tests/generated.rs"]
 mod generated;
 
+pub(crate) mod fake_server;
+pub(crate) mod others_refused;
+
 use std::ffi::OsString;
 use std::fmt::Write as _;
 

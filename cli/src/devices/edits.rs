@@ -3,19 +3,19 @@
 use std::collections::HashMap;
 use std::io::Read;
 
-use anyhow::{Context as _, bail, ensure};
-use domain::{
-    AttributeName, AttributeValue, AttributeValues, Decimal, DeviceId, Label, LabelError, RoomId,
-    Tags, excerpt,
-};
-use serde_json::{Map, Value};
-
+use anyhow::{Context as _, anyhow, bail, ensure};
+use api::body;
+use domain::{AttributeName, DeviceId, DevicePatch, excerpt};
 use history::refusals::Refusal;
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
 
 /// The column that names the device.
 const DEVICE: &str = "device_id";
 /// The largest size of a file in bytes. A device or a pipe may have no end.
 const MAX_LENGTH: u64 = 64 << 20;
+/// The columns of members; every other column is an attribute.
+const MEMBERS: [&str; 5] = ["name", "kind", "room", "tags", "in_room_means"];
 /// The cell that removes a value.
 const REMOVED: &str = "null";
 
@@ -32,14 +32,10 @@ pub(super) struct DeviceEdit {
 }
 
 /// The member or attribute that a column sets.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 enum Column {
     Device,
-    Name,
-    Kind,
-    Room,
-    Tags,
-    InRoomMeans,
+    Member(&'static str),
     Attribute(AttributeName),
 }
 
@@ -104,21 +100,18 @@ fn unclosed_quote(file: &[u8]) -> Option<usize> {
 
 fn columns(header: &csv::StringRecord) -> anyhow::Result<Vec<Column>> {
     let column = |name: &str| {
-        Ok(match name.trim_start_matches('\u{feff}') {
-            DEVICE => Column::Device,
-            "name" => Column::Name,
-            "kind" => Column::Kind,
-            "room" => Column::Room,
-            "tags" => Column::Tags,
-            "in_room_means" => Column::InRoomMeans,
-            other => match other.parse() {
-                Ok(name) => Column::Attribute(name),
-                Err(why) => bail!("line 1, column {:?}: {why}", excerpt(other)),
-            },
-        })
+        let name = name.trim_start_matches('\u{feff}');
+        if name == DEVICE {
+            return Ok(Column::Device);
+        }
+        if let Some(member) = MEMBERS.into_iter().find(|member| *member == name) {
+            return Ok(Column::Member(member));
+        }
+        let attribute = name.parse().map(Column::Attribute);
+        attribute.map_err(|why| anyhow!("line 1, column {:?}: {why}", excerpt(name)))
     };
     let columns: Vec<Column> = header.iter().map(column).collect::<anyhow::Result<_>>()?;
-    let devices = columns.iter().filter(|column| matches!(column, Column::Device)).count();
+    let devices = columns.iter().filter(|column| **column == Column::Device).count();
     ensure!(devices == 1, "line 1 needs one column {DEVICE}; it has {devices}");
     for (n, name) in header.iter().enumerate() {
         let is_twice = header.iter().take(n).any(|earlier| earlier == name);
@@ -135,99 +128,63 @@ fn edit(
     line: u64,
 ) -> Result<DeviceEdit, Vec<String>> {
     let (mut device, mut wrong) = (None, Vec::new());
-    let (mut body, mut attributes) = (Map::new(), Map::new());
+    let (mut body, mut members) = (json!({}), 0);
     for (column, cell) in columns.iter().zip(record) {
-        let (name, into) = match column {
-            Column::Device => {
-                match cell.parse() {
-                    Ok(id) => device = Some(id),
-                    Err(why) => wrong.push(format!("column {DEVICE}: {why}")),
-                }
-                continue;
+        if *column == Column::Device {
+            match cell.parse() {
+                Ok(id) => device = Some(id),
+                Err(why) => wrong.push(format!("column {DEVICE}: {why}")),
             }
-            Column::Name => ("name", &mut body),
-            Column::Kind => ("kind", &mut body),
-            Column::Room => ("room", &mut body),
-            Column::Tags => ("tags", &mut body),
-            Column::InRoomMeans => ("in_room_means", &mut body),
-            Column::Attribute(name) => (name.as_str(), &mut attributes),
-        };
-        if cell.is_empty() {
-            continue;
+        } else if !cell.is_empty() {
+            members += 1;
+            let set = column.set(cell, &mut body);
+            wrong.extend(set.err().map(|why| format!("column {}: {why}", column.name())));
         }
-        match value(column, cell) {
-            Ok(value) => drop(into.insert(name.to_owned(), value)),
-            Err(why) => wrong.push(format!("column {name}: {why}")),
-        }
-    }
-    let members = body.len() + attributes.len();
-    if !attributes.is_empty() {
-        body.insert("attributes".to_owned(), attributes.into());
     }
     match device {
         Some(device) if wrong.is_empty() => {
-            Ok(DeviceEdit { line, device, body: Value::from(body).to_string(), members })
+            Ok(DeviceEdit { line, device, body: body.to_string(), members })
         }
         _ => Err(wrong),
     }
 }
 
-/// The value of a cell, if the server accepts it.
-fn value(column: &Column, cell: &str) -> Result<Value, String> {
-    if cell == REMOVED {
-        return Ok(Value::Null);
+impl Column {
+    fn name(&self) -> &str {
+        match self {
+            Self::Device => DEVICE,
+            Self::Member(name) => name,
+            Self::Attribute(name) => name.as_str(),
+        }
     }
-    let text = |why: &dyn ToString| why.to_string();
-    match column {
-        Column::Name | Column::Kind => {
-            cell.parse::<Label>().map_err(|why| text(&why))?;
-            Ok(cell.into())
-        }
-        Column::Room => {
-            cell.parse::<RoomId>().map_err(|why| text(&why))?;
-            Ok(cell.into())
-        }
-        Column::InRoomMeans => match cell {
-            "true" => Ok(true.into()),
-            "false" => Ok(false.into()),
-            _ => Err(format!("{:?} is neither true nor false", excerpt(cell))),
-        },
-        Column::Tags => {
-            let tags = list(cell)?.unwrap_or_else(|| vec![cell.into()]);
-            let label = |tag: &Value| match tag {
-                Value::String(tag) => tag.parse::<Label>().map_err(|why| text(&why)),
-                other => Err(format!("{other} is not a text")),
-            };
-            let labels = tags.iter().map(label).collect::<Result<Vec<_>, _>>()?;
-            Tags::try_from(labels).map_err(|why| text(&why))?;
-            Ok(tags.into())
-        }
-        Column::Device | Column::Attribute(_) => match list(cell)? {
-            Some(values) => {
-                let each = values.iter().map(attribute_value).collect::<Result<Vec<_>, _>>()?;
-                AttributeValues::try_from(each).map_err(|why| text(&why))?;
-                Ok(values.into())
-            }
-            None => {
-                cell.parse::<Label>().map_err(|why| text(&why))?;
-                // As text, which keeps the zero of a version 1.10. A search for the number finds the text too.
-                Ok(cell.into())
-            }
-        },
-    }
-}
 
-/// One value of an attribute with several values.
-fn attribute_value(value: &Value) -> Result<AttributeValue, String> {
-    match value {
-        Value::String(text) => {
-            text.parse().map(AttributeValue::Text).map_err(|why: LabelError| why.to_string())
+    /// Sets a cell's value in the body of an edit. Fails if the server would refuse an edit with this value alone.
+    fn set(&self, cell: &str, body: &mut Value) -> Result<(), String> {
+        let value = self.value(cell)?;
+        let mut alone = json!({});
+        for body in [&mut alone, body] {
+            match self {
+                Self::Attribute(name) => body["attributes"][name.as_str()] = value.clone(),
+                Self::Device | Self::Member(_) => body[self.name()] = value.clone(),
+            }
         }
-        Value::Number(number) => {
-            let number = Decimal::parse(&number.to_string());
-            number.map(AttributeValue::Number).map_err(|why| why.to_string())
-        }
-        other => Err(format!("{other} is neither a text nor a number")),
+        let alone = to_raw_value(&alone).map_err(|why| why.to_string())?;
+        body::value::<DevicePatch>(&alone).map(drop).map_err(|wrong| wrong.why)
+    }
+
+    /// The JSON of a cell. A number is a text, which keeps the zero of a version 1.10. A search for the number finds the
+    /// text too.
+    fn value(&self, cell: &str) -> Result<Value, String> {
+        Ok(match self {
+            _ if cell == REMOVED => Value::Null,
+            Self::Member("in_room_means") => {
+                let flag = cell.parse::<bool>();
+                flag.map_err(|_| format!("{:?} is neither true nor false", excerpt(cell)))?.into()
+            }
+            Self::Member("tags") => list(cell)?.unwrap_or_else(|| vec![cell.into()]).into(),
+            Self::Attribute(_) => list(cell)?.map_or_else(|| cell.into(), Value::from),
+            Self::Device | Self::Member(_) => cell.into(),
+        })
     }
 }
 
@@ -301,11 +258,11 @@ mod tests {
                 "line 2: column device_id: contains ' '; only letters, digits and - _ . : are allowed",
                 "line 3: column name: contains a control character",
                 "line 3: column room: contains ' '; only letters, digits and - _ . : are allowed",
-                "line 3: column tags: 1 is not a text",
+                "line 3: column tags: must be a string, not a number",
                 "line 3: column model: \"[\" is not a JSON array",
                 "line 3: column in_room_means: \"no\" is neither true nor false",
                 "line 5: the device b stands in line 4 already",
-                "line 6: column model: [1] is neither a text nor a number",
+                "line 6: column model: must be a string, a number, an array of these, or null",
                 "line 7: column model: has no value; null removes it",
                 "line 8: column model: has the value \"1\" twice",
             ]

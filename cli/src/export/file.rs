@@ -121,7 +121,7 @@ impl ExportFile {
 }
 
 /// The start of an error message: the temporary file of the rows cannot be written.
-pub(super) const TEMPORARY: &str =
+const TEMPORARY: &str =
     "cannot write a temporary file of all rows, in the directory that TMPDIR names";
 
 /// Writes the rows as CSV, with a column for each metric.

@@ -139,6 +139,11 @@ impl Message {
         Self::unknown(body)
     }
 
+    /// The subject without the line breaks of other programs' texts, which would make it look like several messages.
+    pub(super) fn about_in_one_line(&self) -> String {
+        self.about.replace('\n', "\\n")
+    }
+
     fn of_rule(error: RuleError, sent: i64) -> Self {
         let RuleError { topic, base64_original_payload: data, failures } = error;
         // With Basic Ingest, the rule's name precedes the topic here, but not in the rule's function `topic()`. Source:

@@ -1,10 +1,12 @@
-//! The dead-letter queue on Amazon SQS: receives messages and makes them visible again. Parses no message.
+//! The dead-letter queue on Amazon SQS: receives messages and makes them visible again. Replays no message.
 
 use anyhow::{Context as _, bail};
 use aws::QueueConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{MessageSystemAttributeName, QueueAttributeName};
 use domain::Timestamp;
+
+use super::message::Message;
 
 /// The seconds for which a received message is hidden. A killed command hides messages for at most this long.
 const HIDDEN_SECONDS: i32 = 300;
@@ -23,10 +25,10 @@ pub(super) struct Queue {
 pub(super) struct Received {
     /// The message's id from SQS.
     pub(super) id: String,
-    pub(super) body: String,
+    pub(super) message: Message,
     /// The time when the message was sent, in milliseconds since 1970.
     pub(super) sent: i64,
-    handle: String,
+    pub(super) handle: String,
 }
 
 impl Received {
@@ -76,10 +78,11 @@ impl Queue {
         let received = answer.messages.unwrap_or_default().into_iter().map(|message| {
             let attributes = message.attributes.unwrap_or_default();
             let sent = attributes.get(&MessageSystemAttributeName::SentTimestamp);
+            let sent = sent.context("a message without SentTimestamp")?.parse()?;
             Ok(Received {
                 id: message.message_id.unwrap_or_default(),
-                body: message.body.unwrap_or_default(),
-                sent: sent.context("a message without SentTimestamp")?.parse()?,
+                message: Message::of(&message.body.unwrap_or_default(), sent),
+                sent,
                 handle: message.receipt_handle.context("a message without a receipt handle")?,
             })
         });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::fake_server::{Reply, Request, serve};
+use crate::tests::fake_server::{Reply, Request, serve};
 use crate::tests::parsed;
 
 const FOLD: &str = r#"{"device":"remo-e","quarter":"2026-01-11T16:00:00.000Z"}"#;
@@ -25,6 +25,8 @@ struct Aws {
     is_uncounted: bool,
     /// The message that cannot be given back.
     stuck: Option<&'static str>,
+    /// Set as soon as a message is deleted.
+    stops: Option<&'static AtomicBool>,
     sent: Vec<Value>,
     invoked: Vec<(String, Value)>,
 }
@@ -70,6 +72,7 @@ impl Aws {
                 let found =
                     self.hidden.remove(handle).is_some() | self.visible.remove(id).is_some();
                 assert!(found, "{handle}");
+                self.stops.into_iter().for_each(|stops| stops.store(true, Ordering::Release));
                 Reply::of(200, "{}")
             }
             "changemessagevisibility" => {
@@ -152,13 +155,11 @@ fn all() -> Choice {
 }
 
 async fn replay(queue: &Queue, lambda: Lambda, choice: Choice) -> anyhow::Result<Counts> {
-    let replaying = Replaying { queue, lambda };
-    let replay = async |message: &Message| replaying.replay(message).await;
-    Pass::of(queue, &choice, 1, &GOES_ON).run(replay).await
+    Pass::of(queue, &choice, Some(lambda), &GOES_ON).run().await
 }
 
 async fn drop_chosen(queue: &Queue, choice: Choice) -> anyhow::Result<Counts> {
-    Pass::of(queue, &choice, RECEIVED_AT_ONCE, &GOES_ON).run(async |_| Ok(())).await
+    Pass::of(queue, &choice, None, &GOES_ON).run().await
 }
 
 /// How many messages are visible, and how many are hidden.
@@ -179,7 +180,7 @@ async fn a_list_names_every_message_and_takes_none_away() {
     let mut kinds: Vec<String> = rows.iter().map(|row| row.message.kind.to_string()).collect();
     kinds.sort();
     assert_eq!(kinds, ["fold", "item", "mqtt", "rule", "stream"]);
-    let text: Vec<String> = rows.iter().map(Row::as_text).collect();
+    let text: Vec<String> = rows.iter().map(Received::as_text).collect();
     let expected = "fold  2026-01-11T16:00:00.000Z  fold     remo-e, the 15 minutes from";
     assert!(text[0].starts_with(expected), "{}", text[0]);
     assert!(text[1].contains("\n          the item stays in the table"), "{}", text[1]);
@@ -252,8 +253,8 @@ async fn what_was_sent_since_the_command_began_is_left_to_the_next() {
     let (queue, _, aws) = playing(&MESSAGES, "");
     let begun = Timestamp::from_millis(1_768_147_199_999).unwrap();
     let all = all();
-    let pass = Pass { begun, ..Pass::of(&queue, &all, 1, &GOES_ON) };
-    let counts = pass.run(async |_| Ok(())).await.unwrap();
+    let pass = Pass { begun, ..Pass::of(&queue, &all, None, &GOES_ON) };
+    let counts = pass.run().await.unwrap();
     assert_eq!(counts, Counts { later: 5, ..Counts::default() });
     assert!(counts.to_string().contains("5 messages sent since the command began"), "{counts}");
     assert_eq!(counts.exit_code(), ExitCode::from(SOME_LEFT));
@@ -261,8 +262,8 @@ async fn what_was_sent_since_the_command_began_is_left_to_the_next() {
 
     // The clock of SQS may be ahead: what a person names is there.
     let named = choice(&["mqtt"], None, false);
-    let pass = Pass { begun, ..Pass::of(&queue, &named, 1, &GOES_ON) };
-    assert_eq!(pass.run(async |_| Ok(())).await.unwrap(), of_done(1, 0));
+    let pass = Pass { begun, ..Pass::of(&queue, &named, None, &GOES_ON) };
+    assert_eq!(pass.run().await.unwrap(), of_done(1, 0));
     assert_eq!(aws.lock().unwrap().visible.len(), 4);
 }
 
@@ -309,9 +310,10 @@ async fn an_id_that_no_message_has_is_an_error_that_names_it_and_the_others_are_
 fn what_is_refused_of_a_message_is_told_with_its_reasons() {
     let reply = json!({"accepted": 2, "accepted_before": 1, "more_rejected": [5, 6],
         "rejected": [{"index": 3, "message": "too old"}, {"index": 4, "message": "too old"}]});
-    let refused = Receipt::of("ingest", &reply).unwrap().ensure_all_stored().unwrap_err();
+    let refused = receipt::ensure_all_stored("ingest", &reply).unwrap_err();
     assert_eq!(refused.to_string(), "4 of 7 readings are refused: too old");
-    let strange = Receipt::of("ingest", &json!({"statusCode": 404})).unwrap_err().to_string();
+    let strange = json!({"statusCode": 404});
+    let strange = receipt::ensure_all_stored("ingest", &strange).unwrap_err().to_string();
     assert_eq!(strange, r#"ingest replies {"statusCode":404}, not how many readings are stored"#);
 }
 
@@ -360,21 +362,18 @@ fn what_was_given_back_a_moment_ago_and_is_received_is_not_hidden() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_is_stopped_says_what_it_did_and_gives_the_rest_back() {
+    static STOPPED: AtomicBool = AtomicBool::new(false);
+
     let (queue, _, aws) = playing(&many(LETTER), "");
-    let (all, stopped) = (all(), AtomicBool::new(false));
-    let pass = Pass::of(&queue, &all, RECEIVED_AT_ONCE, &stopped);
-    let error = pass.run(async |_| {
-        stopped.store(true, Ordering::Release);
-        Ok(())
-    });
-    let error = error.await.unwrap_err();
+    aws.lock().unwrap().stops = Some(&STOPPED);
+    let error = Pass::of(&queue, &all(), None, &STOPPED).run().await.unwrap_err();
     assert_eq!(
         format!("{error:#}"),
         "1 message done with and deleted, 0 in vain, the others not tried: interrupted"
     );
     let code = ExitCode::from(crate::interrupted::EXIT_CODE);
     assert_eq!(crate::interrupted::exit_code(&error), code);
-    assert!(list(&queue, &stopped).await.is_err());
+    assert!(list(&queue, &STOPPED).await.is_err());
     assert_eq!(depth(&aws), (24, 0));
 }
 
@@ -382,7 +381,7 @@ async fn a_command_that_is_stopped_says_what_it_did_and_gives_the_rest_back() {
 fn a_message_is_one_line_of_the_list_whatever_is_in_it() {
     let about = "topic\nitem  2026-01-11  forged".to_owned();
     let message = Message { kind: Kind::Stream, about, replay: Replay::Fold(String::new()) };
-    let row = Row { id: "message-a".to_owned(), sent: String::new(), message };
+    let row = Received { id: "message-a".to_owned(), sent: 0, message, handle: String::new() };
     assert_eq!(row.as_text().lines().count(), 1, "{}", row.as_text());
 }
 

@@ -55,7 +55,7 @@ mod tests {
     use domain::given::{self, device};
 
     use super::*;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
     use history::text_lines::TextLines;
 
     /// The beginning of the log's first minute, in seconds.

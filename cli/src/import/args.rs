@@ -215,38 +215,32 @@ impl ImportArgs {
             bail!("{file} is {}; --format says that it is {}", format.name(), asked.name());
         }
         let has_points = format.has_points();
-        if matches!(format, Format::Ndjson | Format::ExportedLines) && self.csv.is_given()
-            || has_points && self.csv.is_any_given(false, format != Format::Shelly)
-        {
-            bail!("{file} is {}; the options for CSV do not fit it", format.name());
+        let is_lines = format == Format::LineProtocol;
+        let has_databases = is_lines || format == Format::InfluxDb;
+        let is_csv_given = if has_points {
+            self.csv.is_any_given(false, format != Format::Shelly)
+        } else {
+            matches!(format, Format::Ndjson | Format::ExportedLines)
+                && self.csv.is_any_given(true, true)
+        };
+        let is_selected = self.from.is_some() || self.to.is_some() || !self.only.is_empty();
+        let is_precise = self.precision != Precision::default();
+        let has_rules = self.line_rules() != LineRules::default();
+        let unfit = [
+            (is_csv_given, "the options for CSV do"),
+            (!has_points && is_selected, "--from, --to and --only do"),
+            (!has_databases && !self.database.is_empty(), "--database and --precision do"),
+            (!is_lines && is_precise, "--database and --precision do"),
+            (!has_databases && has_rules, "--device-tags, --room-tag and --prefix do"),
+            (format != Format::InfluxDb && self.source_token.is_some(), "--source-token does"),
+            (format != Format::HomeAssistant && self.storage.is_some(), "--storage does"),
+            (!has_points && self.thin_before.is_some(), "--thin-before does"),
+        ];
+        if let Some((_, options)) = unfit.into_iter().find(|(is_unfit, _)| *is_unfit) {
+            bail!("{file} is {}; {options} not fit it", format.name());
         }
         if has_points && self.csv.map.len() > 1 {
             bail!("--map: one file maps all series of {file}");
-        }
-        let is_selected = self.from.is_some() || self.to.is_some() || !self.only.is_empty();
-        if !has_points && is_selected {
-            bail!("{file} is {}; --from, --to and --only do not fit it", format.name());
-        }
-        let is_lines = format == Format::LineProtocol;
-        let has_databases = is_lines || format == Format::InfluxDb;
-        let is_precise = self.precision != Precision::default();
-        if !has_databases && !self.database.is_empty() || !is_lines && is_precise {
-            bail!("{file} is {}; --database and --precision do not fit it", format.name());
-        }
-        if !has_databases && self.line_rules() != LineRules::default() {
-            bail!(
-                "{file} is {}; --device-tags, --room-tag and --prefix do not fit it",
-                format.name()
-            );
-        }
-        if format != Format::InfluxDb && self.source_token.is_some() {
-            bail!("{file} is {}; --source-token does not fit it", format.name());
-        }
-        if format != Format::HomeAssistant && self.storage.is_some() {
-            bail!("{file} is {}; --storage does not fit it", format.name());
-        }
-        if !has_points && self.thin_before.is_some() {
-            bail!("{file} is {}; --thin-before does not fit it", format.name());
         }
         if has_points && self.merge {
             bail!("--merge: points are always merged with what the table has");
@@ -263,13 +257,17 @@ fn formats() -> impl TypedValueParser<Value = Format> {
     })
 }
 
+/// The columns of timestamps and of devices, if no option names them.
+const TIMESTAMP: &str = "timestamp";
+const DEVICE: &str = "device_id";
+
 /// The columns of a CSV.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 #[expect(clippy::doc_markdown, reason = "help is shown as it stands")]
 #[command(next_help_heading = "CSV")]
 pub(super) struct CsvArgs {
     /// The column of the timestamps
-    #[arg(long, value_name = "COLUMN", default_value = "timestamp")]
+    #[arg(long, value_name = "COLUMN", default_value = TIMESTAMP)]
     pub(super) timestamp: String,
     /// The format of the timestamps, such as '%Y/%m/%d %H:%M'; by default RFC 3339 or epoch
     #[arg(long, value_name = "FORMAT", value_parser = timestamp::format)]
@@ -288,7 +286,7 @@ pub(super) struct CsvArgs {
     #[arg(long)]
     pub(super) decimal_comma: bool,
     /// The column of the device ids
-    #[arg(long, value_name = "COLUMN", default_value = "device_id")]
+    #[arg(long, value_name = "COLUMN", default_value = DEVICE)]
     pub(super) device: String,
     /// The device of the whole file, instead of a column
     #[arg(long, value_name = "ID", conflicts_with = "device")]
@@ -326,36 +324,17 @@ impl CsvArgs {
         Ok(Columns { timestamp, shape, decimal_comma: self.decimal_comma })
     }
 
-    /// Returns whether an option for columns differs from its default.
-    pub(super) fn is_given(&self) -> bool {
-        self.is_any_given(true, true)
-    }
-
     /// Returns whether an option for columns differs from its default. The flags say whether --map and --device-id
     /// count.
     fn is_any_given(&self, with_map: bool, with_device_id: bool) -> bool {
-        let Self {
-            timestamp,
-            timestamp_format,
-            time_zone,
-            interval,
-            decimal_comma,
-            device,
-            device_id,
-            room,
-            metric,
-            map,
-        } = self;
-        timestamp != "timestamp"
-            || device != "device_id"
-            || timestamp_format.is_some()
-            || time_zone.is_some()
-            || interval.is_some()
-            || *decimal_comma
-            || with_device_id && device_id.is_some()
-            || room.is_some()
-            || !metric.is_empty()
-            || with_map && !map.is_empty()
+        let default = Self {
+            timestamp: TIMESTAMP.to_owned(),
+            device: DEVICE.to_owned(),
+            map: if with_map { Vec::new() } else { self.map.clone() },
+            device_id: self.device_id.clone().filter(|_| !with_device_id),
+            ..Self::default()
+        };
+        *self != default
     }
 }
 

@@ -68,7 +68,7 @@ fn ensure_may_read(client: &Client) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
     use crate::tests::parsed;
 
     const READY: &str = r#"{"status":"ready","up":"0s"}"#;

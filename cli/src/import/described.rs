@@ -6,12 +6,13 @@ use domain::{MetricInfo, MetricKind, MetricName, Role};
 use serde::Deserialize;
 
 use super::several_meters::Meters;
-use crate::client::{Answer, Client};
+use crate::client::Client;
 
 /// A device's entry.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Described {
-    name: Option<String>,
+    /// The name that a person, or the sample home, gave the device.
+    pub(super) name: Option<String>,
     #[serde(default)]
     metrics: BTreeMap<String, Metric>,
     /// The meter that also measures this device.
@@ -28,27 +29,7 @@ struct Metric {
 impl Described {
     /// Asks a server for the entry; `None` if the registry does not have the device, or it is being deleted.
     pub(super) fn ask(client: &Client, device: &str) -> anyhow::Result<Option<Self>> {
-        let path = path(device);
-        let answer = client.get(&path)?;
-        Self::read(client, &path, &answer)
-    }
-
-    /// Parses the answer of a server.
-    pub(super) fn read(
-        client: &Client,
-        path: &str,
-        answer: &Answer,
-    ) -> anyhow::Result<Option<Self>> {
-        match answer.status {
-            200 => client.parsed(path, answer).map(Some),
-            404 | 410 => Ok(None),
-            _ => Err(client.error(path, answer)),
-        }
-    }
-
-    /// The name that a person, or the sample home, gave the device.
-    pub(super) fn name(self) -> Option<String> {
-        self.name
+        client.find(&format!("/devices/{device}"))
     }
 
     /// Adds the device to `meters`, if it is a meter.
@@ -76,9 +57,4 @@ impl Metric {
     fn is_counter(&self) -> bool {
         self.kind == "counter"
     }
-}
-
-/// Returns the API path of a device.
-pub(super) fn path(device: &str) -> String {
-    format!("/devices/{device}")
 }

@@ -12,6 +12,7 @@ use domain::{
     MetricRule, Month, Reading, Sample, Timestamp, Unit,
 };
 
+use super::imported::value_metric;
 use super::several_meters::Meters;
 use crate::output::counted;
 use history::notes::OwnSum;
@@ -25,8 +26,6 @@ const MAX_MONTHS: usize = 12;
 const MAX_COUNTERS: usize = 40;
 /// The name of a source's own sum.
 const OWN: &str = "by Home Assistant's sum";
-/// The field name of Home Assistant's states.
-const VALUE: &str = "value";
 
 /// The counters of a source.
 #[derive(Debug, Default)]
@@ -87,9 +86,8 @@ impl Energy {
         self.behind.insert(device);
     }
 
-    /// Adds a reading. Readings of a device must come in order of time. Returns whether the reading has values of
-    /// counters, and whether it has other values.
-    pub(super) fn add(&mut self, reading: &Reading) -> (bool, bool) {
+    /// Adds a reading. Readings of a device must come in order of time.
+    pub(super) fn add(&mut self, reading: &Reading) {
         let Reading { device, about, .. } = reading;
         match self.devices.get_mut(device) {
             Some(known) if known.about == *about => {}
@@ -107,29 +105,25 @@ impl Energy {
             }
         }
         let known = &self.devices[device].device;
-        let (mut has_counter, mut has_other) = (false, false);
         for name in reading.metrics().keys() {
             let Some(info) = known.metrics().get(name) else { continue };
             let key = (device.clone(), name.clone());
             if let Some(counter) = self.counters.get_mut(&key) {
                 counter.add(reading, name);
-                has_counter = true;
                 continue;
             }
             let rule = MetricRule::of(info);
             let sample = rule.sample(reading, name);
-            let MetricRule::Counter(rule) = rule else {
-                has_other = true;
-                continue;
-            };
-            has_counter = true;
-            let about = about.as_ref().and_then(|about| about.metrics.get(name));
-            let field = about.and_then(|metric| metric.field.as_ref());
+            let MetricRule::Counter(rule) = rule else { continue };
+            let mut zeros = Events::default();
+            if sample.is_none() {
+                zeros.add(|| reading.at.to_string());
+            }
             let counter = Counter {
                 rule,
                 unit: info.unit.clone(),
-                is_value: field.is_some_and(|field| field.field == VALUE),
-                zeros: Events::of(sample.is_none().then_some(reading.at)),
+                is_value: value_metric(reading) == Some(name),
+                zeros,
                 last: sample,
                 newest: reading.at,
                 months: BTreeMap::new(),
@@ -138,7 +132,6 @@ impl Energy {
             };
             self.counters.insert(key, counter);
         }
-        (has_counter, has_other)
     }
 }
 
@@ -267,14 +260,6 @@ impl Counter {
 }
 
 impl Events {
-    fn of(at: Option<Timestamp>) -> Self {
-        let mut events = Self::default();
-        if let Some(at) = at {
-            events.add(|| at.to_string());
-        }
-        events
-    }
-
     fn add(&mut self, text: impl FnOnce() -> String) {
         self.count += 1;
         if self.first.len() < MAX_EVENTS {

@@ -17,7 +17,6 @@ use super::listed::Listed;
 use super::registry::RegistryLine;
 use super::rollup_estimate::RollupEstimate;
 use super::round::{Rounds, batches};
-use super::thin_estimate::ThinEstimate;
 use super::upload::UploadOptions;
 use crate::pace::HALF;
 
@@ -55,14 +54,13 @@ pub(super) struct Estimate {
     registry: usize,
     rollups: RollupEstimate,
     energy: Energy,
-    thinned: ThinEstimate,
     listed: Listed,
     /// Whether the series of points are listed; otherwise devices are.
     lists_series: bool,
     /// The write units per second that the person chose.
     pace: Option<f64>,
-    /// Whether the report mentions the option to thin.
-    pub(super) can_be_thinned: bool,
+    /// The number of readings that thinning would leave, if the report mentions it.
+    pub(super) thinned: Option<u64>,
     pub(super) refusals: Refusals,
 }
 
@@ -122,23 +120,17 @@ impl Estimate {
     }
 
     fn add(&mut self, reading: &Reading) {
-        let (has_counter, has_other) = self.energy.add(reading);
-        self.thinned.add(reading, has_counter, has_other);
+        self.energy.add(reading);
         self.readings += 1;
         let (first, last) = self.span.unwrap_or((reading.at, reading.at));
         self.span = Some((first.min(reading.at), last.max(reading.at)));
-        if !self.devices.contains_key(&reading.device) {
-            self.devices.insert(reading.device.clone(), Written::default());
-        }
-        let written = self.devices.get_mut(&reading.device).expect("it was just inserted");
+        let written = self.devices.entry(reading.device.clone()).or_default();
         let bytes = bytes(reading);
         written.kilobytes += bytes.div_ceil(1_024);
         self.rollups.add(reading, bytes);
         if let Some(room) = &reading.room {
             written.has_room = true;
-            if !self.rooms.contains(room) {
-                self.rooms.insert(room.clone());
-            }
+            self.rooms.insert(room.clone());
         }
     }
 
@@ -213,8 +205,10 @@ impl fmt::Display for Estimate {
                 shown_time(of_table / HOME_UNITS)
             )?,
         }
-        let (count, thinned) = (self.readings, self.thinned.kept());
-        if self.can_be_thinned && count >= WORTH_THINNING * thinned.max(1) {
+        let count = self.readings;
+        if let Some(thinned) = self.thinned
+            && count >= WORTH_THINNING * thinned.max(1)
+        {
             // Assumes the usual size of a reading.
             let share = thinned as f64 / count as f64;
             let (thin, thin_of_table) = (
@@ -315,7 +309,7 @@ mod tests {
         let text = estimate.to_string();
         let home = "\nprovisioned  0.2 hours at 5.5 write units a second, half of a home's table; --pace 11 takes all of it: 0.1 hours";
         assert!(text.contains(home) && !text.contains("--thin"), "{text}");
-        (estimate.pace, estimate.can_be_thinned) = (Some(0.01), true);
+        (estimate.pace, estimate.thinned) = (Some(0.01), Some(200));
         let text = estimate.to_string();
         assert!(
             text.contains("\nprovisioned  3.7 days at 0.01 write units a second (--pace)\n"),

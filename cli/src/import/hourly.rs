@@ -62,7 +62,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
 
     #[test]
     fn the_newest_hour_is_noted_and_a_missing_permission_is_said() {

@@ -19,8 +19,6 @@ use gap::Gaps;
 use read_back::ReadBack;
 use table::{Extremes, Table};
 
-pub(super) use read_back::StoredReading;
-
 /// The field name of Home Assistant's states.
 const VALUE: &str = "value";
 /// The time of one request for hours: a month, for which the server reads readings if there are no rollups.
@@ -82,8 +80,9 @@ pub(super) struct SentRound {
     pub(super) end: u64,
     /// The digest of these lines.
     pub(super) passed: String,
-    /// The readings that were answered as stored.
-    pub(super) stored: Vec<StoredReading>,
+    /// The readings that were answered as stored. A room is that in which the reading is stored; without one, the registry
+    /// decides.
+    pub(super) stored: Vec<Reading>,
     /// The number of refused readings.
     pub(super) refused: u64,
 }
@@ -109,12 +108,6 @@ impl<'a> Imported<'a> {
     pub(super) fn begin(client: &'a Client, state: ImportState) -> anyhow::Result<Self> {
         let table = Table::of(client)?;
         Ok(Self { table, state: RefCell::new(state), seen: RefCell::default() })
-    }
-
-    /// Makes an import for tests whose table cannot be asked.
-    #[cfg(test)]
-    pub(super) fn without_table(state: ImportState) -> Self {
-        Self { table: Err("a test"), state: RefCell::new(state), seen: RefCell::default() }
     }
 
     /// Returns how far the import came.
@@ -149,7 +142,7 @@ impl<'a> Imported<'a> {
         }
         let mut state = self.state.borrow_mut();
         let last = sending.into_iter().map(|(device, span)| {
-            let earlier = state.sent().get(&device).copied();
+            let earlier = state.sent.get(&device).copied();
             let at = earlier.map_or(span.end, |earlier| earlier.at.max(span.end));
             let before = earlier.and_then(|earlier| earlier.usual_distance);
             let seen = self.seen.borrow();
@@ -164,7 +157,7 @@ impl<'a> Imported<'a> {
     fn note_room(&self, reading: &Reading) -> anyhow::Result<()> {
         let (Ok(table), Some(room)) = (&self.table, &reading.room) else { return Ok(()) };
         let mut state = self.state.borrow_mut();
-        if state.rooms().contains_key(room) {
+        if state.rooms.contains_key(room) {
             return Ok(());
         }
         let is_new = !table.has_room(room)?;
@@ -181,7 +174,7 @@ impl<'a> Imported<'a> {
         let Ok(table) = &self.table else { return Ok(None) };
         let mut state = self.state.borrow_mut();
         let is_verified = self.seen.borrow().verified.contains(device);
-        let before = match state.devices().get(device).copied() {
+        let before = match state.devices.get(device).copied() {
             None => first_asked(from, device, table)?,
             Some(before) if !is_verified => verified(before, from, device, table)?,
             Some(before) if before.from <= from => return Ok(Some(before)),
@@ -203,7 +196,7 @@ impl<'a> Imported<'a> {
         device: &DeviceId,
         at: Timestamp,
     ) -> Option<MetricName> {
-        let before = *self.state.borrow().devices().get(device)?;
+        let before = *self.state.borrow().devices.get(device)?;
         let has_past = before.has_past || before.until.is_some_and(|until| until <= at);
         self.seen.borrow().values.get(device).filter(|_| !has_past).cloned()
     }
@@ -263,8 +256,7 @@ impl<'a> Imported<'a> {
             }
         }
         let SentRound { end, refused, passed, stored, .. } = round;
-        let witness = stored.last().map(|stored| &stored.reading);
-        self.state.borrow_mut().acknowledge(*end, witness, *refused, passed)
+        self.state.borrow_mut().acknowledge(*end, stored.last(), *refused, passed)
     }
 
     /// Says what was read back, which gaps are left, and how the import is taken back.
@@ -284,7 +276,7 @@ impl<'a> Imported<'a> {
         };
         // Without the table, the report does not tell what devices had before.
         let is_past_known = table.is_ok();
-        let has_address = state.of_and_url().1.is_some();
+        let has_address = state.import.url.is_some();
         if let Some(report) = state.into_report()?
             && is_past_known
         {
@@ -332,13 +324,13 @@ fn verified(
 /// The gaps behind the histories, and the meters that may measure the same.
 fn remarks(table: &Table<'_>, state: &ImportState, read_back: &ReadBack) -> anyhow::Result<String> {
     let (mut gaps, mut meters) = (Gaps::default(), Meters::default());
-    for (device, last) in state.sent() {
+    for (device, last) in &state.sent {
         if read_back.is_deleted(device) {
             continue;
         }
-        if let Some(described) = table.described(device)? {
-            described.add_to(&mut meters, device.as_str());
-        }
+        // Nothing of it was stored, as where a token is for other devices.
+        let Some(described) = table.described(device)? else { continue };
+        described.add_to(&mut meters, device.as_str());
         let next = table.first_from(device, last.at.saturating_add(TimeDelta::milliseconds(1)))?;
         gaps.add(device, last.at, next, last.usual_distance);
     }
@@ -348,10 +340,7 @@ fn remarks(table: &Table<'_>, state: &ImportState, read_back: &ReadBack) -> anyh
 impl Seen {
     fn note(&mut self, reading: &Reading) {
         let device = &reading.device;
-        if !self.distances.contains_key(device) {
-            self.distances.insert(device.clone(), Distances::default());
-        }
-        self.distances.get_mut(device).into_iter().for_each(|distances| distances.note(reading.at));
+        self.distances.entry(device.clone()).or_default().note(reading.at);
 
         if !self.values.contains_key(device)
             && let Some(name) = value_metric(reading)
@@ -388,8 +377,15 @@ mod tests {
     use domain::given::{at_second, device};
 
     use super::*;
-    use crate::fake_server::{self, FakeRoomtide, Reply};
     use crate::import::state::ImportName;
+    use crate::tests::fake_server::{self, FakeRoomtide, Reply};
+
+    impl Imported<'_> {
+        /// Makes an import for tests whose table cannot be asked.
+        pub(in crate::import) fn without_table(state: ImportState) -> Self {
+            Self { table: Err("a test"), state: RefCell::new(state), seen: RefCell::default() }
+        }
+    }
 
     /// A server whose registry is empty, and whose table has one reading, at this second.
     fn table_with(second: i64) -> FakeRoomtide {
@@ -420,11 +416,11 @@ mod tests {
         let client = server.client();
         let imported = Imported::begin(&client, state()).unwrap();
         for (second, end, counted) in [(1, 10, 10), (2, 20, 10), (1, 30, 10)] {
-            let stored = vec![StoredReading { reading: reading(second), keeps_room: true }];
+            let stored = vec![reading(second)];
             let passed = String::new();
             let round = SentRound { readings: 1, end, passed, stored, refused: 0 };
             imported.note_stored(&round).unwrap();
-            assert_eq!(imported.state().acknowledged(), counted, "{end} lines");
+            assert_eq!(imported.state().stored.lines, counted, "{end} lines");
         }
         assert!(imported.end().unwrap().is_lossy);
     }
@@ -445,7 +441,7 @@ mod tests {
             let client = server.client();
             let imported = Imported::begin(&client, ImportState::of(name, false).unwrap()).unwrap();
             imported.note_sending([&reading(1), &reading(2)]).unwrap();
-            let before = imported.state().devices()[&device("d")];
+            let before = imported.state().devices[&device("d")];
             assert_eq!((before.is_new, before.until), (until.is_none(), until), "{second}");
         }
     }
@@ -456,7 +452,7 @@ mod tests {
         let client = server.client();
         let imported = Imported::begin(&client, state()).unwrap();
         imported.note_sending([&reading(1)]).unwrap();
-        let before = imported.state().devices()[&device("d")];
+        let before = imported.state().devices[&device("d")];
         assert_eq!((before.is_new, before.until), (false, Some(at_second(5))));
     }
 }

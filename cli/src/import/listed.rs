@@ -54,11 +54,11 @@ impl Listed {
     }
 
     fn at(&mut self, name: &str, millis: i64) -> &mut ListedSeries {
-        if !self.0.contains_key(name) {
-            let (span, becomes, rooms) = (Span::before(millis), BTreeMap::new(), BTreeSet::new());
-            self.0.insert(name.to_owned(), ListedSeries { span, becomes, rooms });
-        }
-        let listing = self.0.get_mut(name).expect("it was just inserted");
+        let listing = self.0.entry(name.to_owned()).or_insert_with(|| ListedSeries {
+            span: Span::before(millis),
+            becomes: BTreeMap::new(),
+            rooms: BTreeSet::new(),
+        });
         listing.span.add(millis);
         listing
     }
@@ -105,10 +105,7 @@ impl Listed {
 
 impl ListedSeries {
     fn describe(&mut self, reading: &Reading) {
-        if !self.becomes.contains_key(&reading.device) {
-            self.becomes.insert(reading.device.clone(), BTreeMap::new());
-        }
-        let metrics = self.becomes.get_mut(&reading.device).expect("it was just inserted");
+        let metrics = self.becomes.entry(reading.device.clone()).or_default();
         for name in reading.metrics().keys() {
             if !metrics.contains_key(name) {
                 let about = reading.about.as_ref().and_then(|about| about.metrics.get(name));
@@ -116,9 +113,7 @@ impl ListedSeries {
                 metrics.insert(name.clone(), unit.or_else(|| name.well_known().1));
             }
         }
-        if let Some(room) = reading.room.as_ref().filter(|room| !self.rooms.contains(*room)) {
-            self.rooms.insert(room.clone());
-        }
+        self.rooms.extend(reading.room.clone());
     }
 
     /// The devices with their metrics, and the rooms. A device of the listing's own name is not repeated.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use domain::Timestamp;
 
 use super::args::ImportArgs;
-use super::of_source::{self, Wanted};
+use super::of_source;
+use super::points::Selection;
 use super::session;
 use super::spool::Spool;
 use crate::client;
@@ -26,7 +27,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let notes = Notes::default();
     let contexts = server.contexts(&args.database, |text| notes.say(text))?;
 
-    let (from, to) = Wanted::of(args, now)?.span();
+    let (from, to) = Selection::of(args, now)?.span();
     let span = Span { from, to };
     let file = file(args, &server, &contexts);
     let mut spool = if args.dry_run {
@@ -82,7 +83,7 @@ mod tests {
 
     use super::*;
     use crate::client::Client;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
     use crate::tests::parsed;
 
     const DAY: i64 = 86_400_000_000_000;

@@ -1,5 +1,6 @@
 //! Imports a source: sorts what it has by device and time, and uploads it, or reports it in a dry run. Opens no source.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
@@ -12,7 +13,7 @@ use history::notes::Notes;
 use history::point::Point;
 use history::points::device_point::{DevicePoint, DevicesOfSeries};
 use history::points::line_reader::LineReader;
-use history::points::thin::{KnownKinds, Thinned};
+use history::points::thin::{KnownKinds, Thinned, ThinnedCount};
 use history::points::unite::{Group, United};
 use history::refusals::{Refusal, Refusals};
 use history::source::{Source, SourceItems};
@@ -29,9 +30,7 @@ use super::estimate::Estimate;
 use super::hourly;
 use super::imported::Imported;
 use super::patterns::Patterns;
-use super::points::{
-    Selection, SelectionOptions, SeriesMap, beside_no_means, in_vacant_hours, meet_tags,
-};
+use super::points::{Selection, SeriesMap, beside_no_means, in_vacant_hours, meet_tags};
 use super::registry::RegistryLine;
 use super::round::Rounds;
 use super::session::{self, after_upload, exit_code, state_of};
@@ -52,6 +51,16 @@ statistics   of hours for which the table has finer readings are left out by the
 enum SortedItems {
     Points(United<Merged<DevicePoint>>),
     Lines(Merged<Line>, Totals),
+}
+
+/// What is done with a source.
+#[derive(Clone, Copy)]
+enum Run<'a> {
+    Import(&'a Imported<'a>, &'a Client),
+    /// A dry run, which counts what thinning would leave.
+    Dry {
+        thinned: &'a Cell<u64>,
+    },
 }
 
 /// A source that is read whole.
@@ -78,11 +87,11 @@ pub(super) fn import(
     bar: &ProgressBar,
     now: Timestamp,
 ) -> anyhow::Result<ExitCode> {
-    let wanted = Wanted::of(args, now)?;
-    let identity = wanted.identity(args);
+    let map = map_of(args)?;
+    let identity = identity(args, &map);
     let mut state = if args.dry_run { None } else { Some(state_of(args, &identity)?) };
     let began = state.as_mut().map_or(now, |state| state.began(now));
-    let wanted = wanted.counted_from(args, began)?;
+    let wanted = Wanted::of(args, map, began)?;
 
     let reader = LineReader { now, rules: args.line_rules() };
     let sorted = sort(args, source, wanted, reader, bar)?;
@@ -124,7 +133,7 @@ fn sort(
     let except = Patterns::of(&args.except);
     let (items, total, disk) = match items {
         SourceItems::Points(points) => {
-            let (map, selection) = (wanted.map().clone(), wanted.selection.clone());
+            let (map, selection) = (wanted.map.clone(), wanted.selection.clone());
             let LineRules { device_tags, room_tag, .. } = &reader.rules;
             let tags = [
                 ("--device-tags", Patterns::of(device_tags)),
@@ -213,11 +222,7 @@ impl Sorted {
 
     /// Decodes what is sent together. An import asks its table about hours of statistics, and which metrics are
     /// counters; a dry run asks nothing.
-    fn decoded<'a>(
-        &'a mut self,
-        args: &'a ImportArgs,
-        asked: Option<(&'a Imported<'a>, &'a Client)>,
-    ) -> DecodedLines<'a> {
+    fn decoded<'a>(&'a mut self, args: &'a ImportArgs, of: Run<'a>) -> DecodedLines<'a> {
         let reader = &self.reader;
         let united = match &mut self.items {
             SortedItems::Lines(lines, totals) => {
@@ -229,16 +234,22 @@ impl Sorted {
 
         let taught = Taught::of(&self.units, reader);
         let known = KnownKinds {
-            counters_of: Box::new(move |device| match asked {
-                Some((_, client)) => counters_of(device, client),
-                None => Ok(BTreeSet::new()),
+            counters_of: Box::new(move |device| match of {
+                Run::Import(_, client) => counters_of(device, client),
+                Run::Dry { .. } => Ok(BTreeSet::new()),
             }),
             taught: taught.clone(),
             reader: reader.clone(),
         };
         let rules = PointRules { reader: reader.clone(), precision: args.precision, taught };
-        let Some((imported, _)) = asked else {
-            return decoded::points(groups(united, self.thin_before, known), rules);
+        let imported = match of {
+            Run::Import(imported, _) => imported,
+            Run::Dry { thinned } if self.thin_before.is_none() => {
+                return decoded::points(ThinnedCount::new(united, known, thinned), rules);
+            }
+            Run::Dry { .. } => {
+                return decoded::points(groups(united, self.thin_before, known), rules);
+            }
         };
         let vacant = in_vacant_hours(united, imported, self.notes.clone(), reader.clone());
         let groups = groups(vacant, self.thin_before, known);
@@ -256,16 +267,15 @@ fn dry_run(args: &ImportArgs, mut sorted: Sorted, bar: &ProgressBar) -> anyhow::
             // The source's own sums are totals over all its time, so they fit no part of it.
             let is_part = args.from.is_some() || args.to.is_some();
             let own_sums = if is_part { BTreeMap::new() } else { sorted.notes.own_sums() };
-            let mut estimate = Estimate::of_points(own_sums, options);
-            estimate.can_be_thinned = sorted.thin_before.is_none();
-            estimate
+            Estimate::of_points(own_sums, options)
         }
     };
-    let reader = sorted.reader.clone();
-    let lines = Box::new(bar.wrap_iter(sorted.decoded(args, None)));
+    let (reader, thinned) = (sorted.reader.clone(), Cell::new(0));
+    let lines = Box::new(bar.wrap_iter(sorted.decoded(args, Run::Dry { thinned: &thinned })));
     let added = estimate.add_all(lines, options.batch, &reader);
     bar.finish_and_clear();
     added?;
+    estimate.thinned = Some(thinned.get()).filter(|left| *left > 0);
     estimate.add_registry(&sorted.registry);
     estimate.refusals.append(std::mem::take(&mut sorted.refusals));
 
@@ -300,14 +310,14 @@ fn upload(
         let needs = "the file describes devices, rooms or annotations, and nothing of it is sent";
         beforehand::ensure_may_edit(client).context(needs)?;
     }
-    let goes_on = state.acknowledged() > 0;
+    let goes_on = state.stored.lines > 0;
     stop_on_ctrl_c(client.interrupted());
     let imported = session::begin(args, client, state)?;
 
     let options = sorted.options(args);
     let registry = std::mem::take(&mut sorted.registry);
     let round = args.round.get().max(upload::REQUESTS * options.batch);
-    let rounds = Rounds::new(sorted.decoded(args, Some((&imported, client))), round);
+    let rounds = Rounds::new(sorted.decoded(args, Run::Import(&imported, client)), round);
     let summary = upload::run(rounds, &registry, client, options, &imported, bar);
     bar.finish_and_clear();
     let mut summary = summary.inspect_err(|_| session::forget_unused(&imported, client))?;
@@ -340,15 +350,37 @@ fn counters_of(device: &DeviceId, client: &Client) -> anyhow::Result<BTreeSet<Me
     Ok(known.iter().flat_map(Described::counters).collect())
 }
 
-fn selection(args: &ImportArgs, now: Timestamp) -> anyhow::Result<Selection> {
-    let (from, to) = (args.from.as_deref(), args.to.as_deref());
-    let options = SelectionOptions { from, to, only: &args.only, except: &args.except };
-    Selection::of(options, now)
+/// Reads the map of series. In a dry run its file may be missing, because the dry run writes it.
+fn map_of(args: &ImportArgs) -> anyhow::Result<SeriesMap> {
+    let map_file = args.map_file().filter(|file| !args.dry_run || file.exists());
+    map_file.map_or_else(|| Ok(SeriesMap::default()), SeriesMap::read)
+}
+
+/// Returns a text that identifies the import. Relative times stay as they were written, because their instant
+/// differs in each run.
+fn identity(args: &ImportArgs, map: &SeriesMap) -> String {
+    let ImportArgs {
+        format,
+        csv,
+        merge,
+        database,
+        precision,
+        from,
+        to,
+        only,
+        except,
+        thin_before,
+        ..
+    } = args;
+    let rules = args.line_rules();
+    let target = args.client.as_ref().map(|client| client.identity()).unwrap_or_default();
+    let selected = format!("{from:?} {to:?} {only:?} {except:?} {thin_before:?} {map:?}");
+    let read = format!("{format:?} {csv:?} {merge} {database:?} {precision:?} {rules:?}");
+    format!("by device to {target} {read} {selected}")
 }
 
 /// The points that the person wants from a source.
-#[derive(Debug, Clone)]
-pub(super) struct Wanted {
+struct Wanted {
     selection: Selection,
     /// The time before which points are thinned.
     thin_before: Option<Timestamp>,
@@ -356,60 +388,15 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Reads the options and the map of series. In a dry run the map's file may be missing, because the dry run writes
-    /// it.
-    pub(super) fn of(args: &ImportArgs, now: Timestamp) -> anyhow::Result<Self> {
-        let selection = selection(args, now)?;
-        let map_file = args.map_file();
-        let map = match map_file.filter(|file| !args.dry_run || file.exists()) {
-            Some(file) => SeriesMap::read(file)?,
-            None => SeriesMap::default(),
-        };
-        Ok(Self { selection, thin_before: args.thin_before(now)?, map })
-    }
-
-    /// Counts relative times from the start of the first run.
-    pub(super) fn counted_from(self, args: &ImportArgs, began: Timestamp) -> anyhow::Result<Self> {
-        let selection = selection(args, began)?;
-        Ok(Self { selection, thin_before: args.thin_before(began)?, ..self })
-    }
-
-    /// Returns a text that identifies the import. Relative times stay as they were written, because their instant
-    /// differs in each run.
-    pub(super) fn identity(&self, args: &ImportArgs) -> String {
-        let ImportArgs {
-            format,
-            csv,
-            merge,
-            database,
-            precision,
-            from,
-            to,
-            only,
-            except,
-            thin_before,
-            ..
-        } = args;
-        let (rules, map) = (args.line_rules(), &self.map);
-        let target = args.client.as_ref().map(|client| client.identity()).unwrap_or_default();
-        let selected = format!("{from:?} {to:?} {only:?} {except:?} {thin_before:?} {map:?}");
-        let read = format!("{format:?} {csv:?} {merge} {database:?} {precision:?} {rules:?}");
-        format!("by device to {target} {read} {selected}")
-    }
-
-    /// Returns the span in nanoseconds; the end is exclusive.
-    pub(super) fn span(&self) -> (i64, i64) {
-        self.selection.span()
-    }
-
-    /// Returns the map of series.
-    pub(super) const fn map(&self) -> &SeriesMap {
-        &self.map
+    /// Reads the options, whose relative times are counted from the start of the first run.
+    fn of(args: &ImportArgs, map: SeriesMap, began: Timestamp) -> anyhow::Result<Self> {
+        let selection = Selection::of(args, began)?;
+        Ok(Self { selection, thin_before: args.thin_before(began)?, map })
     }
 
     /// Selects and maps the wanted points. A point with a time that no reading can have is refused here, before
     /// anything counts it.
-    pub(super) fn of_points(
+    fn of_points(
         self,
         points: impl Iterator<Item = anyhow::Result<Point>>,
         notes: Notes,
@@ -504,15 +491,12 @@ mod tests {
 
     #[test]
     fn a_relative_time_is_asked_for_as_it_is_written() {
-        let identity = |option: &str, value: &str, millis: i64| {
+        let identity = |option: &str, value: &str| {
             let args = parsed(["import", "points", option, value]).unwrap();
-            let now = Timestamp::from_millis(millis).unwrap();
-            Wanted::of(&args, now).unwrap().identity(&args)
+            identity(&args, &map_of(&args).unwrap())
         };
         for option in ["--from", "--to"] {
-            let first = identity(option, "-1200d", 1_800_000_000_000);
-            assert_eq!(identity(option, "-1200d", 1_800_000_060_000), first);
-            assert_ne!(identity(option, "-1201d", 1_800_000_000_000), first);
+            assert_ne!(identity(option, "-1201d"), identity(option, "-1200d"));
         }
     }
 

@@ -1,35 +1,66 @@
 //! Patterns of names: `*` matches any text and `?` any character. Knows no source.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::Reading;
 use history::notes::Notes;
 
-/// A list of patterns; an empty list matches nothing. Clones remember together which patterns have matched.
+/// Names that were met in nothing so far. Clones remember together which were met.
+#[derive(Default, Clone)]
+pub(super) struct Unmet(Arc<Mutex<BTreeSet<String>>>);
+
+/// Shows no name, because the text of options identifies an import.
+impl fmt::Debug for Unmet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Unmet")
+    }
+}
+
+impl Unmet {
+    /// None of the names was met.
+    pub(super) fn of(names: impl IntoIterator<Item = String>) -> Self {
+        Self(Arc::new(Mutex::new(names.into_iter().collect())))
+    }
+
+    /// Notes that a name was met.
+    pub(super) fn meet(&self, name: &str) {
+        self.names().remove(name);
+    }
+
+    /// The names in quotes.
+    pub(super) fn quoted(&self) -> Vec<String> {
+        self.names().iter().map(|name| format!("{name:?}")).collect()
+    }
+
+    fn names(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A list of patterns; an empty list matches nothing.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Patterns {
     patterns: Vec<String>,
-    unmatched: Arc<Mutex<BTreeSet<String>>>,
+    unmatched: Unmet,
 }
 
 impl Patterns {
     /// Makes the patterns from an option's values.
     pub(super) fn of(patterns: &[String]) -> Self {
-        let unmatched = patterns.iter().cloned().collect();
-        Self { patterns: patterns.to_vec(), unmatched: Arc::new(Mutex::new(unmatched)) }
+        Self { patterns: patterns.to_vec(), unmatched: Unmet::of(patterns.iter().cloned()) }
     }
 
     /// The remark about the patterns of an option that have matched nothing.
     pub(super) fn unmatched(&self, option: &str) -> Option<String> {
-        let unmatched = self.unmatched.lock().unwrap_or_else(PoisonError::into_inner);
-        let names: Vec<String> = unmatched.iter().map(|pattern| format!("{pattern:?}")).collect();
+        let names = self.unmatched.quoted();
         (!names.is_empty()).then(|| format!("{option} matches nothing: {}", names.join(", ")))
     }
 
     /// Whether a pattern has matched nothing so far.
     pub(super) fn has_unmatched(&self) -> bool {
-        !self.unmatched.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !self.unmatched.names().is_empty()
     }
 
     /// Whether the list is empty.
@@ -39,7 +70,7 @@ impl Patterns {
 
     /// Whether a pattern matches this text.
     pub(super) fn name(&self, text: &str) -> bool {
-        let mut unmatched = self.unmatched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unmatched = self.unmatched.names();
         let mut matching = self.patterns.iter().filter(|pattern| is_match(pattern, text));
         // All patterns are tried only while one of them has matched nothing.
         if unmatched.is_empty() {

@@ -8,5 +8,5 @@ mod vacant_hours;
 
 pub(super) use beside_means::beside_no_means;
 pub(super) use map::SeriesMap;
-pub(super) use selection::{Selection, SelectionOptions, meet_tags};
+pub(super) use selection::{Selection, meet_tags};
 pub(super) use vacant_hours::in_vacant_hours;

@@ -46,7 +46,7 @@ pub(super) fn first(client: &Client, path: &str, count: usize) -> anyhow::Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
 
     #[test]
     fn empty_pages_are_turned_until_there_are_enough_readings() {

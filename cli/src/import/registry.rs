@@ -28,7 +28,7 @@ use history::line::Record;
 use history::refusals::Refusal;
 
 /// The maximum wait for a device that is not registered yet.
-const MAX_WAIT: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_millis(if cfg!(test) { 300 } else { 30_000 });
 /// The maximum number of members of an entry, and of its metrics.
 const MAX_MEMBERS: usize = 1_000;
 
@@ -268,15 +268,6 @@ pub(super) fn apply(
     client: &Client,
     tell: impl FnOnce(String),
 ) -> anyhow::Result<Vec<Refusal>> {
-    apply_within(lines, client, MAX_WAIT, tell)
-}
-
-fn apply_within(
-    lines: &[RegistryLine],
-    client: &Client,
-    max_wait: Duration,
-    tell: impl FnOnce(String),
-) -> anyhow::Result<Vec<Refusal>> {
     let mut requests: Vec<Request> = lines.iter().flat_map(RegistryLine::requests).collect();
     requests.sort_by_key(|request| request.stage);
 
@@ -298,7 +289,7 @@ fn apply_within(
         let Some(awaited) = missing.first().and_then(|first| first.awaited.as_ref()) else {
             return Ok(refusals);
         };
-        if watch.elapsed() >= max_wait {
+        if watch.elapsed() >= MAX_WAIT {
             refusals.extend(missing.iter().map(Unrestored::refusal));
             return Ok(refusals);
         }
@@ -308,10 +299,10 @@ fn apply_within(
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            let seconds = max_wait.as_secs();
+            let seconds = MAX_WAIT.as_secs();
             tell(format!("waiting until the registry knows {awaited}{more} (up to {seconds} s)"));
         }
-        thread::sleep(pause.min(max_wait));
+        thread::sleep(pause.min(MAX_WAIT));
         pause = (pause * 2).min(Duration::from_secs(5));
         requests = missing.into_iter().map(|unrestored| unrestored.request).collect();
     }
@@ -364,7 +355,7 @@ fn send(request: Request, client: &Client) -> anyhow::Result<Option<Unrestored>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
 
     fn line(json: &str) -> Result<RegistryLine, String> {
         RegistryLine::read(&Record { line: 7, json: json.to_owned() })
@@ -466,8 +457,7 @@ mod tests {
         let client = server.client();
         let mut told = Vec::new();
         let tell = |text| told.push(text);
-        let wait = Duration::from_millis(300);
-        let refusals = apply_within(&lines, &client, wait, tell).unwrap();
+        let refusals = apply(&lines, &client, tell).unwrap();
         assert_eq!(told, ["waiting until the registry knows late and 1 more (up to 0 s)"]);
         let refusals: Vec<String> = refusals.iter().map(Refusal::to_string).collect();
         assert_eq!(
@@ -505,7 +495,7 @@ mod tests {
         let device =
             || line(r#"{"device":{"device_id":"d1","name":"x","behind":"main"}}"#).unwrap();
         let waiting =
-            "waiting until the registry knows the meter in front of d1 (up to 30 s)".to_owned();
+            "waiting until the registry knows the meter in front of d1 (up to 0 s)".to_owned();
         for expected in [vec![waiting], vec![]] {
             let mut told = Vec::new();
             let refusals = apply(&[device()], &client, |text| told.push(text)).unwrap();

@@ -88,7 +88,7 @@ fn look(client: &Client) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_server::{self, Reply};
+    use crate::tests::fake_server::{self, Reply};
 
     /// Waits for a server that answers so, and returns how often it was asked.
     fn wait_for(answers: &'static [(u16, &'static str)]) -> (Waited, usize) {

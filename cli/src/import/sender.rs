@@ -8,10 +8,10 @@ use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use anyhow::{Context as _, bail, ensure};
 use api::ABOUT;
 use indicatif::ProgressBar;
-use serde::Deserialize;
 
 use super::write_units;
-use crate::client::{Answer, Ask, Client, FieldError, Problem, wait};
+use crate::ask::Receipt;
+use crate::client::{Answer, Ask, Client, FieldError, Problem, sleep};
 use crate::pace::{ATTEMPTS, Pace};
 use history::reading::{HistoryReading, json};
 use history::refusals::Refusal;
@@ -30,6 +30,8 @@ pub(super) struct Sender<'a> {
     bearable: RwLock<Option<usize>>,
     /// The number of stored readings, by the server's answers.
     stored: AtomicU64,
+    /// Whether a request may have stored something: the server has not refused it as a whole.
+    has_effect: AtomicBool,
 }
 
 /// The result of one request.
@@ -41,40 +43,28 @@ struct Sent<'a> {
     answer: Answer,
 }
 
-/// The server's answer for readings that it stored.
-#[derive(Debug, Deserialize)]
-struct Receipt {
-    accepted: usize,
-    #[serde(default)]
-    accepted_before: usize,
-    #[serde(default)]
-    rejected: Vec<FieldError>,
-    /// The indices of refused readings whose reasons did not fit into the answer.
-    #[serde(default)]
-    more_rejected: Vec<usize>,
-}
-
-impl Receipt {
-    /// Fails unless each reading is accepted or refused: a token that may only write reads nothing back.
-    fn ensure_about_all(&self, sent: usize) -> anyhow::Result<()> {
-        let Self { accepted, accepted_before, rejected, more_rejected } = self;
-        let named = rejected.iter().filter_map(|error| error.index);
-        let refused: BTreeSet<usize> = named.chain(more_rejected.iter().copied()).collect();
-        let told = accepted.saturating_add(*accepted_before).saturating_add(refused.len());
-        ensure!(
-            told == sent,
-            "of {sent} readings the server accepts {} and refuses {}, and says nothing of the rest",
-            accepted + accepted_before,
-            refused.len()
-        );
-        Ok(())
-    }
+/// Fails unless each reading is accepted or refused: a token that may only write reads nothing back.
+fn ensure_about_all(receipt: &Receipt, sent: usize) -> anyhow::Result<()> {
+    let named = receipt.rejected.iter().filter_map(|error| error.index);
+    let refused: BTreeSet<usize> = named.chain(receipt.more_rejected.iter().copied()).collect();
+    let (stored, refused) = (receipt.stored(), refused.len());
+    ensure!(
+        stored.saturating_add(refused) == sent,
+        "of {sent} readings the server accepts {stored} and refuses {refused}, and says nothing of the rest"
+    );
+    Ok(())
 }
 
 impl<'a> Sender<'a> {
     pub(super) fn new(client: &'a Client, pace: Pace, batch: usize, bar: &'a ProgressBar) -> Self {
         let (bearable, stored) = (RwLock::new(None), AtomicU64::new(0));
-        Self { client, pace, bar, batch, bearable, stored }
+        let has_effect = AtomicBool::new(false);
+        Self { client, pace, bar, batch, bearable, stored, has_effect }
+    }
+
+    /// Returns whether the server refused every request as a whole.
+    pub(super) fn is_refused(&self) -> bool {
+        !self.has_effect.load(Ordering::Relaxed)
     }
 
     /// Returns the number of stored readings, including those of batches that failed later.
@@ -174,10 +164,14 @@ impl<'a> Sender<'a> {
         let body = Some(("application/x-ndjson", body.as_str()));
         let readings =
             entries.iter().map(|entry| (&entry.reading.device, entry.reading.at.as_millis()));
-        wait(self.pace.take(write_units::of(&readings)), stop);
+        sleep(self.pace.take(write_units::of(&readings)), &[stop]);
 
         let answer =
-            self.client.send_unless(Ask { method: "POST", path, body, headers: &[] }, stop)?;
+            self.client.send_unless(Ask { method: "POST", path, body, headers: &[] }, stop);
+        if !answer.as_ref().is_ok_and(|answer| matches!(answer.status, 401 | 403)) {
+            self.has_effect.store(true, Ordering::Relaxed);
+        }
+        let answer = answer?;
         self.pace.learn(answer.units.max_write);
         let (refused, not_stored) = self.read(path, entries, &answer)?;
 
@@ -207,7 +201,7 @@ impl<'a> Sender<'a> {
             201 | 207 => {
                 let receipt: Receipt = self.client.parsed(path, answer)?;
                 ensure_takes_about(&receipt.rejected)?;
-                receipt.ensure_about_all(entries.len())?;
+                ensure_about_all(&receipt, entries.len())?;
                 Ok((refused(entries, &receipt.rejected, &receipt.more_rejected), Vec::new()))
             }
             400 | 410 => {

@@ -50,18 +50,18 @@ pub(super) fn begin<'a>(
     client: &'a Client,
     mut state: ImportState,
 ) -> anyhow::Result<Imported<'a>> {
-    if state.has_changed() {
+    if state.has_changed {
         let file = args.file.display();
         print(format_args!(
             "{file}, or an option, has changed since the interrupted import; starting over"
         ));
     }
-    if state.acknowledged() > 0 {
-        match look_for(state.witness(), client)? {
+    if state.stored.lines > 0 {
+        match look_for(state.stored.witness.as_ref(), client)? {
             Earlier::Found => {
                 let text =
                     "lines are processed already; continuing after them (--again starts over)";
-                print(format_args!("{} {text}", state.acknowledged()));
+                print(format_args!("{} {text}", state.stored.lines));
             }
             Earlier::Gone => {
                 print(format_args!("{GONE}; starting over"));
@@ -75,7 +75,7 @@ pub(super) fn begin<'a>(
             }
         }
     }
-    if state.acknowledged() == 0 {
+    if state.stored.lines == 0 {
         tell_of_sample_home(client);
     }
     let imported = Imported::begin(client, state)?;
@@ -122,7 +122,7 @@ pub(super) fn after_upload(client: &Client, stored: u64, goes_on: bool) {
 
 /// Says which devices belong to the sample home, if the table has any and the token may read.
 pub(super) fn tell_of_sample_home(client: &Client) {
-    let name_of = |id: &str| Described::ask(client, id).ok().flatten()?.name();
+    let name_of = |id: &str| Described::ask(client, id).ok().flatten()?.name;
     sample_home::said_of(name_of).into_iter().for_each(print);
 }
 
@@ -200,8 +200,8 @@ mod tests {
     use domain::given::{at, device, metric};
 
     use super::*;
-    use crate::fake_server::{self, Reply};
     use crate::output::{self, Said};
+    use crate::tests::fake_server::{self, Reply};
     use history::refusals::Refusal;
 
     const ELSEWHERE: &str = r#"{"type": "urn:roomtide:problem:elsewhere", "detail": "no"}"#;

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use domain::Timestamp;
-
 use super::energy::GAP;
+use crate::moment::shown_millis;
 use crate::output::counted;
 
 /// Points of a series, or readings of a device, in order of time.
@@ -39,7 +38,7 @@ impl Span {
 
     /// The times of the first and the last point.
     pub(super) fn ends(&self) -> (String, String) {
-        (shown(self.first), shown(self.last))
+        (shown_millis(self.first), shown_millis(self.last))
     }
 
     /// Writes the counts, the target, and the gaps.
@@ -57,10 +56,6 @@ impl Span {
         }
         Ok(())
     }
-}
-
-fn shown(millis: i64) -> String {
-    Timestamp::from_millis(millis).map_or_else(|_| "?".to_owned(), |at| at.to_string())
 }
 
 /// Hours, with one decimal.

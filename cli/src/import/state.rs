@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -33,19 +34,37 @@ pub(super) struct ImportState {
     file: Option<File>,
     /// Keeps other imports from the file.
     lock: Option<HeldProgress>,
-    import: ImportHead,
-    stored: StoredLines,
-    devices: BTreeMap<DeviceId, DeviceBefore>,
-    /// By room, whether the registry did not have it before the import.
-    rooms: BTreeMap<RoomId, bool>,
-    sent: BTreeMap<DeviceId, LastSent>,
-    /// The end of the take-back of the import.
-    taken_back: Option<Timestamp>,
+    known: ImportFacts,
     /// The number of refused readings in lines that do not count as stored yet.
     refused_beyond: u64,
     /// Whether an earlier import stored lines of a different version of the file, or with other options. A stream
     /// always counts as changed.
-    has_changed: bool,
+    pub(super) has_changed: bool,
+    /// Whether an earlier run may have stored something.
+    had_sent: bool,
+}
+
+/// What the file says. Changes are noted in the file, too.
+#[derive(Debug, Default, Clone)]
+pub(super) struct ImportFacts {
+    pub(super) import: ImportHead,
+    pub(super) stored: StoredLines,
+    /// What each device had before the import.
+    pub(super) devices: BTreeMap<DeviceId, DeviceBefore>,
+    /// By room, whether the registry did not have it before the import.
+    pub(super) rooms: BTreeMap<RoomId, bool>,
+    /// The newest reading of each device.
+    pub(super) sent: BTreeMap<DeviceId, LastSent>,
+    /// The end of the take-back of the import.
+    pub(super) taken_back: Option<Timestamp>,
+}
+
+impl Deref for ImportState {
+    type Target = ImportFacts;
+
+    fn deref(&self) -> &ImportFacts {
+        &self.known
+    }
 }
 
 /// A line of the file.
@@ -74,9 +93,9 @@ enum StateLine {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct ImportHead {
     /// The source and the target, for people.
-    of: String,
+    pub(super) of: String,
     /// The address of the server; `None` if the target is a directory.
-    url: Option<String>,
+    pub(super) url: Option<String>,
     /// Identifies the content of the file, and the options for reading it.
     fingerprint: String,
     /// The start of the first run. Relative times are counted from there.
@@ -106,13 +125,13 @@ pub(super) struct LastSent {
 
 /// The lines at the beginning of the source that are stored or refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct StoredLines {
-    lines: u64,
+pub(super) struct StoredLines {
+    pub(super) lines: u64,
     /// The digest of these lines.
     digest: String,
-    /// The number of readings that the server refused.
-    refused: u64,
-    witness: Option<Witness>,
+    /// The number of readings that the server refused. They are not sent again.
+    pub(super) refused: u64,
+    pub(super) witness: Option<Witness>,
 }
 
 /// A stored reading. If the table has it, the lines are taken to be stored.
@@ -189,7 +208,7 @@ impl ImportState {
         };
 
         progress_file::ensure_ours::<StateLine>(&path)?;
-        let mut earlier = Self::begun(import.clone());
+        let mut earlier = ImportFacts { import: import.clone(), ..ImportFacts::default() };
         read_lines(&path)?.into_iter().for_each(|line| earlier.apply(line));
         // What was sent may be stored, also if no round counts as stored, and only this file can take it back.
         if !again && !earlier.sent.is_empty() && earlier.taken_back.is_none() {
@@ -197,23 +216,26 @@ impl ImportState {
         }
         let lock = HeldProgress::take(&path)?;
 
-        let is_same = earlier.import.of == import.of;
-        let is_unchanged = is_file && earlier.import.fingerprint == import.fingerprint;
-        let mut state = Self { path: Some(path), lock: Some(lock), ..Self::begun(import) };
-        if is_same {
-            (state.devices, state.rooms, state.sent) =
-                (earlier.devices, earlier.rooms, earlier.sent);
-            state.has_changed = is_file && !is_unchanged && earlier.stored.lines > 0;
+        if earlier.import.of != import.of {
+            earlier = ImportFacts::default();
         }
-        if is_same && is_unchanged && !again {
-            state.import = earlier.import;
-            state.stored = earlier.stored;
+        let is_unchanged = is_file && earlier.import.fingerprint == import.fingerprint;
+        let mut state = Self {
+            path: Some(path),
+            lock: Some(lock),
+            has_changed: is_file && !is_unchanged && earlier.stored.lines > 0,
+            had_sent: !earlier.sent.is_empty(),
+            known: ImportFacts { taken_back: None, ..earlier },
+            ..Self::default()
+        };
+        if again || !is_unchanged {
+            (state.known.import, state.known.stored) = (import, StoredLines::default());
         }
         Ok(state)
     }
 
     fn begun(import: ImportHead) -> Self {
-        Self { import, ..Self::default() }
+        Self { known: ImportFacts { import, ..ImportFacts::default() }, ..Self::default() }
     }
 
     /// Opens the state of an ended or interrupted import, which nobody else uses meanwhile.
@@ -228,84 +250,20 @@ impl ImportState {
             bail!("{} is neither the report of an import nor its progress", path.display());
         };
         let mut state = Self { path: Some(path), lock: Some(lock), ..Self::begun(import) };
-        lines.for_each(|line| state.apply(line));
+        lines.for_each(|line| state.known.apply(line));
         Ok(state)
-    }
-
-    fn apply(&mut self, line: StateLine) {
-        match line {
-            StateLine::Import(import) => self.import = import,
-            StateLine::Device { id, before } => drop(self.devices.insert(id, before)),
-            StateLine::Room { id, is_new } => drop(self.rooms.insert(id, is_new)),
-            StateLine::Sending(sent) => self.sent.extend(sent),
-            StateLine::Stored(stored) => self.stored = stored,
-            StateLine::TakeBack { ended } => {
-                // Some of it may be deleted, so an import that continues would leave it out.
-                self.stored = StoredLines::default();
-                self.taken_back = ended;
-            }
-        }
     }
 
     /// Returns the start of the first run; `now` in the first run. All runs count relative times from it, and so see
     /// the same lines.
     pub(super) fn began(&mut self, now: Timestamp) -> Timestamp {
-        *self.import.began.get_or_insert(now)
-    }
-
-    /// Returns the number of stored lines.
-    pub(super) const fn acknowledged(&self) -> u64 {
-        self.stored.lines
-    }
-
-    /// Returns the number of refused readings in the stored lines, which are not sent again.
-    pub(super) const fn refused(&self) -> u64 {
-        self.stored.refused
-    }
-
-    /// Returns a stored reading of the stored lines.
-    pub(super) const fn witness(&self) -> Option<&Witness> {
-        self.stored.witness.as_ref()
-    }
-
-    /// Returns whether an earlier import stored lines of a different version of the file, or with other options. Then
-    /// this import starts over.
-    pub(super) const fn has_changed(&self) -> bool {
-        self.has_changed
-    }
-
-    /// Returns the name of the import, for people, and the address of its server. A directory has no address.
-    pub(super) fn of_and_url(&self) -> (&str, Option<&str>) {
-        (&self.import.of, self.import.url.as_deref())
-    }
-
-    /// Returns what each device had before the import.
-    pub(super) const fn devices(&self) -> &BTreeMap<DeviceId, DeviceBefore> {
-        &self.devices
-    }
-
-    /// Returns for each room of the import whether it is new.
-    pub(super) const fn rooms(&self) -> &BTreeMap<RoomId, bool> {
-        &self.rooms
-    }
-
-    /// Returns the newest reading of each device.
-    pub(super) const fn sent(&self) -> &BTreeMap<DeviceId, LastSent> {
-        &self.sent
-    }
-
-    /// Returns the end of the take-back of the import.
-    pub(super) const fn taken_back(&self) -> Option<Timestamp> {
-        self.taken_back
+        *self.known.import.began.get_or_insert(now)
     }
 
     /// Notes that a take-back begins, or has ended at this time. From its beginning on no line counts as stored.
     pub(super) fn note_take_back(&mut self, ended: Option<Timestamp>) -> anyhow::Result<()> {
-        let line = StateLine::TakeBack { ended };
-        self.append(&line)?;
-        self.sync()?;
-        self.apply(line);
-        Ok(())
+        self.note(StateLine::TakeBack { ended })?;
+        self.sync()
     }
 
     /// Notes what a device had before the import.
@@ -314,18 +272,12 @@ impl ImportState {
         device: &DeviceId,
         before: DeviceBefore,
     ) -> anyhow::Result<()> {
-        let line = StateLine::Device { id: device.clone(), before };
-        self.append(&line)?;
-        self.apply(line);
-        Ok(())
+        self.note(StateLine::Device { id: device.clone(), before })
     }
 
     /// Notes whether a room is new.
     pub(super) fn note_room(&mut self, room: &RoomId, is_new: bool) -> anyhow::Result<()> {
-        let line = StateLine::Room { id: room.clone(), is_new };
-        self.append(&line)?;
-        self.apply(line);
-        Ok(())
+        self.note(StateLine::Room { id: room.clone(), is_new })
     }
 
     /// Notes the newest readings that are about to be sent: a killed run may have stored them.
@@ -337,8 +289,7 @@ impl ImportState {
         if sending.is_empty() {
             return Ok(());
         }
-        self.sent.extend(sending.clone());
-        self.append(&StateLine::Sending(sending))?;
+        self.note(StateLine::Sending(sending))?;
         self.sync()
     }
 
@@ -348,8 +299,7 @@ impl ImportState {
         if lines == self.stored.lines && self.stored.digest == passed.digest() {
             return Ok(());
         }
-        self.stored = StoredLines::default();
-        self.append(&StateLine::Stored(StoredLines::default()))?;
+        self.note(StateLine::Stored(StoredLines::default()))?;
         Err(OrderChanged.into())
     }
 
@@ -363,7 +313,7 @@ impl ImportState {
     /// Starts over at the first line in a table that cannot be asked whether it has what was stored. What is known of
     /// the time before the first run stays.
     pub(super) fn start_over(&mut self) {
-        self.stored = StoredLines::default();
+        self.known.stored = StoredLines::default();
     }
 
     /// Records that the lines before `end` are stored, with their digest, one stored reading of them, and the number of
@@ -383,16 +333,15 @@ impl ImportState {
         let witness = stored.map(Witness::from).or_else(|| self.stored.witness.clone());
         let refused = self.stored.refused + self.refused_beyond;
         let stored = StoredLines { lines: end, digest: passed.to_owned(), refused, witness };
-        self.append(&StateLine::Stored(stored.clone()))?;
-        self.sync()?;
-        (self.stored, self.refused_beyond) = (stored, 0);
-        Ok(())
+        self.note(StateLine::Stored(stored))?;
+        self.refused_beyond = 0;
+        self.sync()
     }
 
     /// Adds to the error of a stopped import how much was stored and where the next run continues. Adds nothing if
     /// nothing was stored.
     pub(super) fn stopped(&self, error: anyhow::Error, stored: u64) -> anyhow::Error {
-        let lines = self.acknowledged();
+        let lines = self.stored.lines;
         let is_kept = self.path.is_some() && !self.import.fingerprint.is_empty();
         if stored == 0 && !(lines > 0 && is_kept) {
             return error;
@@ -411,6 +360,15 @@ impl ImportState {
     pub(super) fn give_up(&mut self) -> Option<PathBuf> {
         let path = self.path.take()?;
         path.exists().then_some(path)
+    }
+
+    /// Forgets what this run has sent, because the server refused all of it.
+    pub(super) fn forget_refused(&mut self) {
+        if !self.had_sent {
+            self.known.sent.clear();
+            self.known.devices.clear();
+            self.known.rooms.clear();
+        }
     }
 
     /// Removes the file of an import that sent nothing.
@@ -451,10 +409,14 @@ impl ImportState {
         bail!("too many reports are beside {}", path.display())
     }
 
-    fn append(&mut self, line: &StateLine) -> anyhow::Result<()> {
-        let Some((file, path)) = self.open()? else { return Ok(()) };
-        let text = serde_json::to_string(line)? + "\n";
-        file.write_all(text.as_bytes()).with_context(|| progress_file::cannot_write(path))
+    /// Appends a line to the file, and notes what it says.
+    fn note(&mut self, line: StateLine) -> anyhow::Result<()> {
+        if let Some((file, path)) = self.open()? {
+            let text = serde_json::to_string(&line)? + "\n";
+            file.write_all(text.as_bytes()).with_context(|| progress_file::cannot_write(path))?;
+        }
+        self.known.apply(line);
+        Ok(())
     }
 
     fn sync(&mut self) -> anyhow::Result<()> {
@@ -466,27 +428,44 @@ impl ImportState {
     fn open(&mut self) -> anyhow::Result<Option<(&mut File, &Path)>> {
         let Some(path) = self.path.as_deref() else { return Ok(None) };
         if self.file.is_none() {
-            let mut lines = vec![StateLine::Import(self.import.clone())];
-            let devices = self.devices.iter();
-            lines.extend(
-                devices.map(|(id, before)| StateLine::Device { id: id.clone(), before: *before }),
-            );
-            let rooms = self.rooms.iter();
-            lines.extend(
-                rooms.map(|(id, is_new)| StateLine::Room { id: id.clone(), is_new: *is_new }),
-            );
-            lines.push(StateLine::Sending(self.sent.clone()));
-            lines.push(StateLine::Stored(self.stored.clone()));
-
             let mut text = String::new();
-            for line in &lines {
-                text += &(serde_json::to_string(line)? + "\n");
+            for line in self.known.lines() {
+                text += &(serde_json::to_string(&line)? + "\n");
             }
             let context = || progress_file::cannot_write(path);
             progress_file::replace(path, text.as_bytes()).with_context(context)?;
             self.file = Some(private::options().append(true).open(path).with_context(context)?);
         }
         Ok(self.file.as_mut().map(|file| (file, path)))
+    }
+}
+
+impl ImportFacts {
+    fn apply(&mut self, line: StateLine) {
+        match line {
+            StateLine::Import(import) => self.import = import,
+            StateLine::Device { id, before } => drop(self.devices.insert(id, before)),
+            StateLine::Room { id, is_new } => drop(self.rooms.insert(id, is_new)),
+            StateLine::Sending(sent) => self.sent.extend(sent),
+            StateLine::Stored(stored) => self.stored = stored,
+            StateLine::TakeBack { ended } => {
+                // Some of it may be deleted, so an import that continues would leave it out.
+                self.stored = StoredLines::default();
+                self.taken_back = ended;
+            }
+        }
+    }
+
+    /// The lines that say all of it.
+    fn lines(&self) -> Vec<StateLine> {
+        let devices = self.devices.clone().into_iter();
+        let rooms = self.rooms.clone().into_iter();
+        let mut lines = vec![StateLine::Import(self.import.clone())];
+        lines.extend(devices.map(|(id, before)| StateLine::Device { id, before }));
+        lines.extend(rooms.map(|(id, is_new)| StateLine::Room { id, is_new }));
+        lines.push(StateLine::Sending(self.sent.clone()));
+        lines.push(StateLine::Stored(self.stored.clone()));
+        lines
     }
 }
 
@@ -577,21 +556,25 @@ mod tests {
         state.acknowledge(1_000, None, 2, "").unwrap();
         drop(state);
         let state = state_of(&file);
-        assert_eq!((state.acknowledged(), state.refused()), (1_000, 5));
-        assert_eq!(state.witness(), Some(&Witness::from(&reading())), "the last that was stored");
+        assert_eq!((state.stored.lines, state.stored.refused), (1_000, 5));
+        assert_eq!(
+            state.stored.witness,
+            Some(Witness::from(&reading())),
+            "the last that was stored"
+        );
         drop(state);
 
         let other = ImportState::of(ImportName { options: "y", ..name(&file) }, false).unwrap();
-        assert_eq!((other.acknowledged(), other.has_changed()), (0, true), "another mapping");
+        assert_eq!((other.stored.lines, other.has_changed), (0, true), "another mapping");
         drop(other);
         let again = ImportState::of(name(&file), true).unwrap();
-        assert_eq!(again.acknowledged(), 0, "again");
+        assert_eq!(again.stored.lines, 0, "again");
         drop(again);
 
         let report = state_of(&file).into_report().unwrap().unwrap();
         assert_eq!(report, directory.path().join("readings.csv.roomtide-report"));
         let mut state = state_of(&file);
-        assert_eq!(state.acknowledged(), 0, "complete");
+        assert_eq!(state.stored.lines, 0, "complete");
         state.note_device(&device("d"), BEFORE).unwrap();
         let report = state.into_report().unwrap().unwrap();
         assert!(report.to_str().unwrap().ends_with("-report-2"), "{report:?}");
@@ -613,13 +596,13 @@ mod tests {
         fs::write(&path, [&whole[..], b"{\"stored\":{\"lin"].concat()).unwrap();
 
         let is_known = |state: &ImportState| {
-            assert_eq!(state.devices()[&device("d")], BEFORE);
-            assert!(state.rooms()[&room("hall")]);
-            assert_eq!(state.sent()[&device("d")], last);
+            assert_eq!(state.devices[&device("d")], BEFORE);
+            assert!(state.rooms[&room("hall")]);
+            assert_eq!(state.sent[&device("d")], last);
         };
         let state = state_of(&file);
         is_known(&state);
-        assert_eq!(state.acknowledged(), 7, "a line that was cut off is not read");
+        assert_eq!(state.stored.lines, 7, "a line that was cut off is not read");
         drop(state);
         let changed = ImportState::of(ImportName { options: "y", ..name(&file) }, false).unwrap();
         is_known(&changed);
@@ -629,12 +612,12 @@ mod tests {
 
         let mut state = state_of(&file);
         state.start_over();
-        assert_eq!((state.acknowledged(), state.devices().len()), (0, 1), "it cannot be asked");
+        assert_eq!((state.stored.lines, state.devices.len()), (0, 1), "it cannot be asked");
         state.restart();
-        assert!(state.devices().is_empty() && state.sent().is_empty(), "another table");
+        assert!(state.devices.is_empty() && state.sent.is_empty(), "another table");
         drop(state);
         let other = ImportState::of(ImportName { target: "two", ..name(&file) }, true).unwrap();
-        assert!(other.devices().is_empty(), "another target");
+        assert!(other.devices.is_empty(), "another target");
     }
 
     #[test]
@@ -652,17 +635,17 @@ mod tests {
         state.note_take_back(None).unwrap();
         drop(state);
         let state = state_of(&file);
-        assert_eq!((state.acknowledged(), state.devices()[&device("d")]), (0, BEFORE));
-        assert!(!state.has_changed());
+        assert_eq!((state.stored.lines, state.devices[&device("d")]), (0, BEFORE));
+        assert!(!state.has_changed);
         drop(state);
 
         let mut state = ImportState::open_file(&path).unwrap();
-        assert_eq!(state.taken_back(), None, "the take-back goes on");
+        assert_eq!(state.taken_back, None, "the take-back goes on");
         state.note_take_back(Some(at_second(9))).unwrap();
         drop(state);
-        assert_eq!(ImportState::open_file(&path).unwrap().taken_back(), Some(at_second(9)));
+        assert_eq!(ImportState::open_file(&path).unwrap().taken_back, Some(at_second(9)));
         state_of(&file).acknowledge(7, None, 0, "").unwrap();
-        assert_eq!(ImportState::open_file(&path).unwrap().taken_back(), None, "imported again");
+        assert_eq!(ImportState::open_file(&path).unwrap().taken_back, None, "imported again");
     }
 
     #[test]
@@ -710,12 +693,12 @@ mod tests {
         of().unwrap().acknowledge(500, None, 0, "").unwrap();
         assert!(path.exists());
         let state = of().unwrap();
-        assert_eq!((state.acknowledged(), state.has_changed()), (500, false));
+        assert_eq!((state.stored.lines, state.has_changed), (500, false));
         drop(state);
         let later = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
         File::options().write(true).open(&file).unwrap().set_modified(later).unwrap();
         let state = of().unwrap();
-        assert_eq!((state.acknowledged(), state.has_changed()), (0, true), "written since");
+        assert_eq!((state.stored.lines, state.has_changed), (0, true), "written since");
     }
 
     #[test]
@@ -743,8 +726,8 @@ mod tests {
             }
         }
         assert_eq!(fs::read(&path).unwrap(), kept);
-        assert_eq!(of(&file, "one", false).unwrap().sent().len(), 1);
-        assert_eq!(of(&other, "one", true).unwrap().sent().len(), 0, "again");
+        assert_eq!(of(&file, "one", false).unwrap().sent.len(), 1);
+        assert_eq!(of(&other, "one", true).unwrap().sent.len(), 0, "again");
         let mut state = ImportState::open_file(&path).unwrap();
         state.note_take_back(Some(at_second(30))).unwrap();
         drop(state);
@@ -787,8 +770,8 @@ mod tests {
                 Err(error) => assert!(!is_same && error.is::<OrderChanged>(), "{lines:?}: {error}"),
             }
             drop(again);
-            assert_eq!(state_of(&file).acknowledged(), if is_same { 2 } else { 0 });
-            assert_eq!(state_of(&file).devices().len(), 1, "what was before is known");
+            assert_eq!(state_of(&file).stored.lines, if is_same { 2 } else { 0 });
+            assert_eq!(state_of(&file).devices.len(), 1, "what was before is known");
         }
     }
 
@@ -801,7 +784,26 @@ mod tests {
         state.note_sending([(device("d"), sent)]).unwrap();
         state.remove_if_unused();
         drop(state);
-        assert_eq!(state_of(&file).sent().len(), 1);
+        assert_eq!(state_of(&file).sent.len(), 1);
+    }
+
+    #[test]
+    fn what_an_earlier_run_has_sent_stays_where_a_later_one_is_refused() {
+        let (_directory, file) = file();
+        let sent = [(device("d"), LastSent { at: Timestamp::MIN, usual_distance: None })];
+        for is_first in [true, false] {
+            let mut state = state_of(&file);
+            state.note_sending(sent.clone()).unwrap();
+            if is_first {
+                state.forget_refused();
+                state.remove_if_unused();
+            }
+            drop(state);
+            assert_eq!(state_of(&file).sent.is_empty(), is_first);
+        }
+        let mut state = state_of(&file);
+        state.forget_refused();
+        assert_eq!(state.sent.len(), 1);
     }
 
     /// Before anything is sent.
@@ -844,7 +846,7 @@ mod tests {
         state.acknowledge(5, None, 0, "").unwrap();
         drop(state);
         let state = ImportState::of(ImportName { state: Some(&path), ..stream }, false).unwrap();
-        assert_eq!((state.acknowledged(), state.devices().len()), (0, 1), "it is read anew");
+        assert_eq!((state.stored.lines, state.devices.len()), (0, 1), "it is read anew");
         let report = state.into_report().unwrap().unwrap();
         assert_eq!(report, directory.path().join("pipe.roomtide-report"));
     }

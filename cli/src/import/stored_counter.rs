@@ -8,10 +8,6 @@ use rust_decimal::Decimal;
 use super::reading_pages;
 use crate::client::Client;
 
-/// The start of the requested range.
-const BEGIN: &str = "1970-01-01T00:00:00Z";
-const END: &str = "2200-01-01T00:00:00Z";
-
 impl StoredCounters for Client {
     fn may_read(&self) -> anyhow::Result<bool> {
         let answer = self.get("/devices?limit=1")?;
@@ -24,7 +20,7 @@ impl StoredCounters for Client {
         metric: &str,
         to: i64,
     ) -> anyhow::Result<Option<(i64, Decimal)>> {
-        ask(self, device, metric, &format!("from={BEGIN}&to={}&order=desc", shown(to)?))
+        ask(self, device, metric, &format!("from={}&to={}&order=desc", Timestamp::MIN, shown(to)?))
     }
 
     fn first_from(
@@ -33,7 +29,7 @@ impl StoredCounters for Client {
         metric: &str,
         from: i64,
     ) -> anyhow::Result<Option<(i64, Decimal)>> {
-        ask(self, device, metric, &format!("from={}&to={END}", shown(from)?))
+        ask(self, device, metric, &format!("from={}&to={}", shown(from)?, Timestamp::MAX))
     }
 }
 
@@ -49,15 +45,8 @@ fn ask(
     })?;
     let Some(reading) = found.first() else { return Ok(None) };
 
-    let member = |name: &str| {
-        reading
-            .get(name)
-            .map(|value| value.get())
-            .with_context(|| format!("a reading has no {name}"))
-    };
-    let at: String = serde_json::from_str(member("timestamp")?)?;
-    let at = Timestamp::parse_absolute(&at).context("a reading's timestamp")?;
-    let value = member(metric)?;
+    let at = reading_pages::time_of(reading)?;
+    let value = reading.get(metric).with_context(|| format!("a reading has no {metric}"))?.get();
     let value = Decimal::from_str_exact(value)
         .or_else(|_| Decimal::from_scientific(value))
         .with_context(|| format!("{metric} of {device} is {value}"))?;

@@ -10,7 +10,7 @@ use runtime::clock::{Clock as _, SystemClock};
 use super::args::ImportArgs;
 use super::beforehand::ensure_may_edit;
 use super::described::Described;
-use super::state::ImportState;
+use super::state::{ImportHead, ImportState};
 use crate::at::{SystemAt, Unnamed};
 use crate::client::Client;
 use crate::delete;
@@ -25,11 +25,11 @@ descriptions name";
 pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     let file = args.file.display();
     let mut state = ImportState::open_file(&args.file).context("nothing is taken back")?;
-    if let Some(at) = state.taken_back() {
+    if let Some(at) = state.taken_back {
         bail!("{file} was taken back at {at}, and nothing more is deleted");
     }
     ensure!(
-        !state.devices().is_empty(),
+        !state.devices.is_empty(),
         "{file} does not tell what devices had before the import, so nothing is taken back"
     );
 
@@ -59,8 +59,8 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
 /// The address at which is deleted. A directory has no address of its own: at a guessed one the devices of another table
 /// may have the same names.
 fn url_of<'a>(named: Option<&'a str>, state: &'a ImportState) -> anyhow::Result<&'a str> {
-    let (of, url) = state.of_and_url();
-    named.or(url).with_context(|| {
+    let ImportHead { of, url, .. } = &state.import;
+    named.or(url.as_deref()).with_context(|| {
         format!("{of} had no server; start one with this --data-dir, and name it with --url")
     })
 }
@@ -78,8 +78,8 @@ struct Brought<'a> {
 impl<'a> Brought<'a> {
     fn of(state: &'a ImportState) -> Self {
         let mut brought = Self::default();
-        for (device, before) in state.devices() {
-            let Some(last) = state.sent().get(device) else { continue };
+        for (device, before) in &state.devices {
+            let Some(last) = state.sent.get(device) else { continue };
             let end = last.at.saturating_add(TimeDelta::milliseconds(1));
             let kept = before.until.filter(|until| *until < end);
             let to = kept.unwrap_or(end);
@@ -89,7 +89,7 @@ impl<'a> Brought<'a> {
             brought.kept.extend(kept.map(|from| (device, from)));
             brought.new_devices.extend(before.is_new.then_some(device));
         }
-        let rooms = state.rooms().iter().filter(|(_, is_new)| **is_new);
+        let rooms = state.rooms.iter().filter(|(_, is_new)| **is_new);
         brought.new_rooms = rooms.map(|(room, _)| room).collect();
         brought
     }
@@ -115,9 +115,9 @@ impl<'a> Brought<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_server::{self, Reply};
     use crate::import::state::{DeviceBefore, ImportName, LastSent};
     use crate::output::{Said, say_to};
+    use crate::tests::fake_server::{self, Reply};
     use crate::tests::parsed;
     use domain::given::{at_second, device, room};
 

@@ -10,7 +10,7 @@ use domain::{About, DeviceId, Timestamp};
 use indicatif::ProgressBar;
 use runtime::clock::Stopwatch;
 
-use super::imported::{Imported, SentRound, StoredReading};
+use super::imported::{Imported, SentRound};
 use super::registry::{self, RegistryLine};
 use super::round::{self, Round, Rounds, key};
 use super::sender::{Refused, Sender};
@@ -130,6 +130,9 @@ pub(super) fn run(
     }
     if let Err(error) = result {
         summary.stored = client.here().map_or(summary.stored, |here| here.stored());
+        if sender.is_refused() {
+            imported.state().forget_refused();
+        }
         return Err(imported.state().stopped(error, summary.stored));
     }
     Ok(summary)
@@ -251,8 +254,8 @@ impl Upload<'_> {
     fn pass_stored(&mut self, rounds: &mut Rounds<'_>) -> anyhow::Result<()> {
         let done = {
             let state = self.imported.state();
-            self.summary.refused_before = state.refused();
-            state.acknowledged()
+            self.summary.refused_before = state.stored.refused;
+            state.stored.lines
         };
         while let Some(round) = rounds.next_stored(done)? {
             self.summary.refusals.extend(round.refusals);
@@ -270,9 +273,14 @@ impl Upload<'_> {
         let saying = self.unsaid.keep_unsaid(round);
         let refusals = send(&round.readings, self.sender, self.options)?;
         let refused: HashSet<_> = refusals.iter().filter_map(|(_, read)| read.map(key)).collect();
+        // The registry decides the room of other readings.
         let keeps_room = self.options.keeps_rooms && !self.options.merge;
         let stored = round.readings.iter().filter(|read| !refused.contains(&key(read)));
-        let stored = stored.map(|read| StoredReading { reading: read.reading.clone(), keeps_room });
+        let stored = stored.map(|HistoryReading { reading, .. }| {
+            let mut stored = reading.clone();
+            stored.room.take_if(|_| !keeps_room);
+            stored
+        });
         let said = saying.iter().filter(|(key, _)| !refused.contains(*key));
         said.for_each(|(_, part)| self.unsaid.note_said(part));
 
@@ -347,10 +355,10 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::fake_server::{self, FakeRoomtide, Reply, Request};
     use crate::import::decoded::{self, PointRules};
     use crate::import::patterns::Patterns;
     use crate::import::state::{ImportName, ImportState, OrderChanged};
+    use crate::tests::fake_server::{self, FakeRoomtide, Reply, Request};
     use history::line::{Line, Record};
     use history::line_protocol::Precision;
     use history::notes::Notes;
@@ -421,6 +429,26 @@ mod tests {
         let error = error_of(&server, 2, OPTIONS);
         assert!(error.starts_with("line 2: the device \"d\": http"), "{error}");
         assert!(error.contains("Not every device."), "{error}");
+    }
+
+    #[test]
+    fn an_import_whose_first_request_is_refused_as_a_whole_leaves_no_progress() {
+        let refusal = (403, r#"{"detail": "Not every device."}"#);
+        let stored = (201, r#"{"accepted": 2}"#);
+        for (answers, is_kept) in [(&[refusal][..], false), (&[stored, refusal], true)] {
+            let directory = tempfile::tempdir().unwrap();
+            let state = directory.path().join("state");
+            let (file, options) = (Path::new("-"), "");
+            let name = ImportName { file, state: Some(&state), target: "", url: None, options };
+            let imported = Imported::without_table(ImportState::of(name, false).unwrap());
+            let lines: Vec<String> = (0..4)
+                .map(|n| format!(r#"{{"device_id":"d","timestamp":{},"t":1}}"#, 1_768_147_200 + n))
+                .collect();
+            let (client, bar) = (fake_server::in_turn(answers).client(), ProgressBar::hidden());
+            run(rounds(&lines, 9), &[], &client, OPTIONS, &imported, &bar).unwrap_err();
+            imported.state().remove_if_unused();
+            assert_eq!(state.exists(), is_kept);
+        }
     }
 
     #[test]
@@ -630,7 +658,7 @@ mod tests {
         let error = format!("{:#}", import(&lines).unwrap_err());
         let expected = "stopped; 2 readings stored, the same command continues after 2 lines";
         assert!(error.starts_with(expected), "{error}");
-        let witness = state_of(&file).unwrap().witness().cloned().unwrap();
+        let witness = state_of(&file).unwrap().stored.witness.clone().unwrap();
         let stored = (witness.device.to_string(), witness.timestamp.to_string());
         assert_eq!(stored, ("d".to_owned(), "2026-01-11T16:00:01.000Z".to_owned()));
         let progress =
@@ -639,7 +667,7 @@ mod tests {
         moved[1] = moved[1].replace("\"t\":1", "\"t\":8");
         let error = import(&moved).unwrap_err();
         assert!(error.is::<OrderChanged>(), "{error:#}");
-        assert_eq!(state_of(&file).unwrap().acknowledged(), 0, "it starts over");
+        assert_eq!(state_of(&file).unwrap().stored.lines, 0, "it starts over");
         std::fs::write(directory.path().join("readings.ndjson.roomtide-import"), progress).unwrap();
         assert_eq!(import(&lines).unwrap().stored, 4);
         let values: Vec<String> =

@@ -183,29 +183,35 @@ pub(crate) async fn restore(
     bar.finish_and_clear();
     let count = Count { rollups: restored, stays: u64::try_from(stays_restored)? };
     print(format_args!("{count} restored"));
-    if known > 0 {
-        print(format_args!("{known} left as the table has them"));
-    }
-    if expired > 0 {
-        print(format_args!("{expired} have expired since"));
-    }
-    if of_other_zone > 0 {
-        let (days, zone) = (counted(of_other_zone, "day"), zone.unwrap_or_default());
-        print(format_args!(
-            "{days} of the file are of another time zone than the table's, {zone}: no answer has them"
-        ));
-    }
-    if deviceless > 0 {
-        let rollups = counted(deviceless, "rollup");
-        print(format_args!(
-            "{rollups} of devices that the table does not have: no answer has them until it has the devices"
-        ));
-    }
-    if homeless > 0 {
-        let stays = counted(homeless, "stay");
-        print(format_args!(
-            "{stays} left out: the table has no such device; the same command restores them when it has"
-        ));
+
+    let zone = zone.unwrap_or_default();
+    let days = counted(of_other_zone, "day");
+    let (rollups, stays) = (counted(deviceless, "rollup"), counted(homeless, "stay"));
+    for (count, said) in [
+        (known, format!("{known} left as the table has them")),
+        (expired, format!("{expired} have expired since")),
+        (
+            of_other_zone,
+            format!(
+                "{days} of the file are of another time zone than the table's, {zone}: no answer has them"
+            ),
+        ),
+        (
+            deviceless,
+            format!(
+                "{rollups} of devices that the table does not have: no answer has them until it has the devices"
+            ),
+        ),
+        (
+            homeless,
+            format!(
+                "{stays} left out: the table has no such device; the same command restores them when it has"
+            ),
+        ),
+    ] {
+        if count > 0 {
+            print(said);
+        }
     }
     Ok(())
 }

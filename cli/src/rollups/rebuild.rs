@@ -167,19 +167,18 @@ pub(super) async fn run(
 impl<S: Table, C: Clock> RebuildDays<'_, S, C> {
     /// Folds the quarters of successive days, and the days themselves, and puts the rollups.
     async fn days(&self, device: &Device, days: &[Day]) -> anyhow::Result<Rebuilt> {
-        let put = async |folded, invocation: &Invocation| {
-            let put = self.put(folded, invocation).await?;
-            put.ok_or_else(|| StoreError::Contended(format!("rollups of {}", device.id())))
-        };
+        let put =
+            async |folded, invocation: &Invocation| self.put(device, folded, invocation).await;
         self.folds.fold(device, days, put).await
     }
 
-    /// Puts rollups. Returns `None` if somebody else has changed one of them meanwhile.
+    /// Puts rollups. Fails if somebody else has changed one of them meanwhile.
     async fn put(
         &self,
+        device: &Device,
         folded: FoldedDays,
         invocation: &Invocation,
-    ) -> StoreResult<Option<Rebuilt>> {
+    ) -> StoreResult<Rebuilt> {
         let FoldedDays { changes, buckets, .. } = folded;
         // A day is put after the quarters that it sums up.
         let is_day = |change: &Change| matches!(change.rollup.key.bucket, Bucket::Day(_));
@@ -193,8 +192,11 @@ impl<S: Table, C: Clock> RebuildDays<'_, S, C> {
             self.put_each(&quarters, invocation).await? && self.put_each(&days, invocation).await?
         };
 
+        if !is_put {
+            return Err(StoreError::Contended(format!("rollups of {}", device.id())));
+        }
         let kept = buckets.saturating_sub(quarters_put + days_put);
-        Ok(is_put.then_some(Rebuilt { quarters: quarters_put, days: days_put, kept }))
+        Ok(Rebuilt { quarters: quarters_put, days: days_put, kept })
     }
 
     async fn put_each(&self, changes: &[Change], invocation: &Invocation) -> StoreResult<bool> {

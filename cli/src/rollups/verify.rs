@@ -42,7 +42,7 @@ const ONLY_OLDER_SETTINGS: u8 = 3;
 /// The maximum number of rollups that are compared again.
 const MAX_SUSPECTS: usize = 10_000;
 
-/// The findings of the first look. A rollup is named as in the text of a difference.
+/// The findings of the first look at all days, or of a look at a day. A rollup is named as in the text of a difference.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Found {
     quarters: u64,
@@ -57,6 +57,9 @@ struct Found {
     suspects: Vec<String>,
     /// The number of further rollups that differ. They are not compared again, and count as different.
     further_suspects: u64,
+    /// The differences of a day, which become suspects.
+    #[serde(skip)]
+    differences: Vec<Difference>,
 }
 
 /// What a rebuild would change of a bucket.
@@ -67,14 +70,6 @@ struct Difference {
     texts: Vec<String>,
     /// Whether the settings of the device have changed since the fold, in a way that concerns the rollup.
     has_older_settings: bool,
-}
-
-/// The findings of a look at a day.
-#[derive(Debug, Default)]
-struct Visit {
-    /// The numbers and the frozen rollups.
-    found: Found,
-    differences: Vec<Difference>,
 }
 
 /// Verifies the rollups, and prints what differs.
@@ -100,10 +95,10 @@ pub(super) async fn run(
     let visit = async |device: &Device, days: &[Day]| {
         let visits = days.iter().map(|day| comparison.day(device, *day));
         let visits = try_join_all(visits).await?;
-        Ok(visits.iter().any(Visit::has_anything).then_some(visits))
+        Ok(visits.iter().any(Found::has_anything).then_some(visits))
     };
-    let add = |found: &mut Found, visits: Vec<Visit>| {
-        visits.into_iter().for_each(|visit| found.add(visit));
+    let add = |found: &mut Found, days: Vec<Found>| {
+        days.into_iter().for_each(|day| found.add(day));
         format!("{} compared", counted(found.quarters, "rollup"))
     };
     walk.visit(&mut progress, visit, add).await?;
@@ -215,21 +210,20 @@ async fn say_watermark_ahead(store: &impl Table, now: Timestamp) -> anyhow::Resu
     Ok(true)
 }
 
-impl Visit {
-    const fn has_anything(&self) -> bool {
-        let Found { quarters, days, expiring, earlier, .. } = self.found;
-        quarters + days + expiring + earlier > 0 || !self.differences.is_empty()
-    }
-}
-
 impl Found {
-    fn add(&mut self, Visit { found, differences }: Visit) {
-        self.quarters += found.quarters;
-        self.days += found.days;
-        self.expiring += found.expiring;
-        self.earlier += found.earlier;
-        self.frozen.extend(found.frozen);
-        for difference in differences {
+    const fn has_anything(&self) -> bool {
+        let Self { quarters, days, expiring, earlier, .. } = self;
+        *quarters + *days + *expiring + *earlier > 0 || !self.differences.is_empty()
+    }
+
+    /// Adds the findings of a day.
+    fn add(&mut self, day: Self) {
+        self.quarters += day.quarters;
+        self.days += day.days;
+        self.expiring += day.expiring;
+        self.earlier += day.earlier;
+        self.frozen.extend(day.frozen);
+        for difference in day.differences {
             if self.suspects.len() < MAX_SUSPECTS {
                 self.suspects.push(shown(&difference.key));
             } else {
@@ -283,7 +277,7 @@ impl<'a, S: Table, C: Clock> Comparison<'a, S, C> {
     }
 
     /// Compares the quarters of a day, and the day.
-    async fn day(&self, device: &Device, day: Day) -> anyhow::Result<Visit> {
+    async fn day(&self, device: &Device, day: Day) -> anyhow::Result<Found> {
         let day = self.as_stored(device, day).await?;
         let folded = self.folds.fold(device, &[day], async |folded, _| Ok(folded)).await?;
         let FoldedDays { changes, mut unchanged, .. } = folded;
@@ -292,15 +286,15 @@ impl<'a, S: Table, C: Clock> Comparison<'a, S, C> {
         let stored = changes.iter().filter_map(|change| change.replaced.as_ref());
         let quarters = stored.chain(&unchanged).filter(|stored| is_quarter(stored));
         let named = quarters.flat_map(named_by_rollup).collect();
-        let mut visit = Visit::default();
-        visit.differences.extend(self.unnoted(device.id(), day, &named).await?);
+        let mut found = Found::default();
+        found.differences.extend(self.unnoted(device.id(), day, &named).await?);
         for stored in &unchanged {
-            self.count_without_sources(stored, &mut visit.found);
+            self.count_without_sources(stored, &mut found);
         }
         for change in changes {
-            self.compare(device, day, change, &mut visit);
+            self.compare(device, day, change, &mut found);
         }
-        Ok(visit)
+        Ok(found)
     }
 
     /// Returns an open day up to the end of the part that is stored, because readers take quarters for the rest. They
@@ -351,27 +345,27 @@ impl<'a, S: Table, C: Clock> Comparison<'a, S, C> {
     }
 
     /// Compares a stored rollup with the folded one, if there is something to compare yet.
-    fn compare(&self, device: &Device, day: Day, change: Change, visit: &mut Visit) {
+    fn compare(&self, device: &Device, day: Day, change: Change, found: &mut Found) {
         let Change { rollup: folded, replaced } = change;
         let stored = replaced.filter(|stored| self.is_of_zone(stored, day));
         let is_sealed = folded.range.to() <= self.state.sealed_of(device.id());
         match &stored {
-            Some(stored) if self.count_without_sources(stored, &mut visit.found) => return,
+            Some(stored) if self.count_without_sources(stored, found) => return,
             _ if is_closing(folded.raw_until, self.folds.clock.now()) => {
-                visit.found.expiring += 1;
+                found.expiring += 1;
                 return;
             }
             None if folded.rollup.is_empty() || !is_sealed => return,
             None if folded.range.from() < self.state.since => {
-                visit.found.earlier += 1;
+                found.earlier += 1;
                 return;
             }
             _ => {}
         }
 
         let counted = match folded.key.bucket {
-            Bucket::QuarterHour(_) => &mut visit.found.quarters,
-            Bucket::Day(_) => &mut visit.found.days,
+            Bucket::QuarterHour(_) => &mut found.quarters,
+            Bucket::Day(_) => &mut found.days,
         };
         *counted += 1;
         let stored = stored.as_ref();
@@ -380,7 +374,7 @@ impl<'a, S: Table, C: Clock> Comparison<'a, S, C> {
             let settings = device.fold_settings();
             let has_older_settings =
                 stored.is_some_and(|stored| settings.concerns(stored.settings, folded.range));
-            visit.differences.push(Difference { key: folded.key, texts, has_older_settings });
+            found.differences.push(Difference { key: folded.key, texts, has_older_settings });
         }
     }
 
@@ -422,16 +416,16 @@ mod tests {
             .map(|bucket| RollupKey { device: "a".parse().expect("an id"), bucket })
     }
 
-    fn visit_of(key: RollupKey) -> Visit {
+    fn found_of(key: RollupKey) -> Found {
         let difference = Difference { key, texts: Vec::new(), has_older_settings: false };
-        Visit { differences: vec![difference], ..Visit::default() }
+        Found { differences: vec![difference], ..Found::default() }
     }
 
     #[test]
     fn rollups_beyond_those_that_are_compared_again_count_as_different() {
         let mut found = Found::default();
         for _ in 0..MAX_SUSPECTS + 3 {
-            found.add(visit_of(keys()[1].clone()));
+            found.add(found_of(keys()[1].clone()));
         }
         assert_eq!((found.suspects.len(), found.further_suspects), (MAX_SUSPECTS, 3));
     }
@@ -439,7 +433,7 @@ mod tests {
     #[test]
     fn a_suspect_in_the_progress_file_is_the_rollup_that_it_was() {
         let mut found = Found::default();
-        keys().into_iter().for_each(|key| found.add(visit_of(key)));
+        keys().into_iter().for_each(|key| found.add(found_of(key)));
         assert_eq!(found.suspects, ["a  2026-01-11T16:15:00.000Z", "a  2026-01-11"]);
         let read: Vec<_> = found.suspects.iter().filter_map(|text| key_of(text)).collect();
         assert_eq!(read, keys());

@@ -18,12 +18,14 @@ use crate::text_lines::TextLines;
 
 /// An open file of readings.
 pub struct InputFile {
-    reader: Box<dyn BufRead + Send>,
-    format: Format,
+    /// The decompressed bytes.
+    pub reader: Box<dyn BufRead + Send>,
+    /// The kind of the file.
+    pub format: Format,
     /// Whether the bytes are the file's own, neither decompressed nor from a stream.
-    is_plain: bool,
-    /// Whether the file has no content.
-    is_empty: bool,
+    pub is_plain: bool,
+    /// Whether the file has no content, as an export of an empty table.
+    pub is_empty: bool,
 }
 
 /// Opens the bytes of a file: finds its format, and decompresses it. `-` is standard input.
@@ -62,16 +64,6 @@ fn is_gzip(reader: &mut impl BufRead) -> io::Result<bool> {
 }
 
 impl InputFile {
-    /// Returns the file's format.
-    pub const fn format(&self) -> Format {
-        self.format
-    }
-
-    /// Returns whether the file is empty, as an export of an empty table is.
-    pub const fn is_empty(&self) -> bool {
-        self.is_empty
-    }
-
     /// Reads the lines of readings that the file has. Fails if the file has points.
     pub fn lines(
         self,
@@ -94,19 +86,9 @@ impl InputFile {
         }
     }
 
-    /// Returns whether the bytes are the file's own, neither decompressed nor from a stream.
-    pub const fn is_plain(&self) -> bool {
-        self.is_plain
-    }
-
     /// Returns the lines of the text.
     pub fn into_lines(self, growing: Growing) -> TextLines<Box<dyn BufRead + Send>> {
         TextLines::growing(self.reader, growing)
-    }
-
-    /// Returns the decompressed bytes.
-    pub fn into_reader(self) -> Box<dyn BufRead + Send> {
-        self.reader
     }
 }
 

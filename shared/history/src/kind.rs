@@ -98,25 +98,13 @@ impl Format {
 
     /// Whether a source of this kind has points. Any other has lines of readings.
     pub const fn has_points(self) -> bool {
-        match self {
-            Self::Csv | Self::Ndjson | Self::ExportedLines => false,
-            Self::LineProtocol
-            | Self::HomeAssistant
-            | Self::HomeAssistantBackup
-            | Self::Shelly
-            | Self::InfluxDb => true,
-        }
+        !matches!(self, Self::Csv | Self::Ndjson | Self::ExportedLines)
     }
 
     /// Whether the share of the file's bytes that are read is the progress of reading it. A database is not read in the
     /// order of its bytes, and a meter's log is read whole before its points are made.
     pub const fn is_read_in_order(self) -> bool {
-        match self {
-            Self::Csv | Self::Ndjson | Self::ExportedLines | Self::LineProtocol => true,
-            Self::HomeAssistant | Self::HomeAssistantBackup | Self::Shelly | Self::InfluxDb => {
-                false
-            }
-        }
+        !self.has_points() || matches!(self, Self::LineProtocol)
     }
 
     /// Returns the kind that belongs to a file's extension.

@@ -6,6 +6,7 @@ pub mod csv;
 pub mod exported_lines;
 #[cfg(any(test, feature = "fake"))]
 #[allow(clippy::unwrap_used, reason = "only tests use it")]
+#[path = "tests/fake_server.rs"]
 pub mod fake_server;
 pub mod growing;
 pub mod home_assistant;

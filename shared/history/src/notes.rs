@@ -57,11 +57,7 @@ impl Notes {
         if count == 0 {
             return;
         }
-        let mut noted = self.noted();
-        match noted.left_out.get_mut(what) {
-            Some(known) => *known += count,
-            None => drop(noted.left_out.insert(what.to_owned(), count)),
-        }
+        *self.noted().left_out.entry(what.to_owned()).or_default() += count;
     }
 
     /// Adds the refusal of a line.
@@ -74,14 +70,11 @@ impl Notes {
         let at = Timestamp::from_millis(nanos.div_euclid(1_000_000)).ok();
         let (Some(at), Some(sum)) = (at, Exact::parse(sum)) else { return };
         let mut noted = self.noted();
-        let known = match noted.own_sums.get_mut(id) {
-            Some(known) => known,
-            None => noted.own_sums.entry(id.to_owned()).or_insert(OwnSum {
-                unit: unit.map(ToOwned::to_owned),
-                first: (nanos, sum.clone()),
-                months: BTreeMap::new(),
-            }),
-        };
+        let known = noted.own_sums.entry(id.to_owned()).or_insert_with(|| OwnSum {
+            unit: unit.map(ToOwned::to_owned),
+            first: (nanos, sum.clone()),
+            months: BTreeMap::new(),
+        });
         // A sum at midnight belongs to the month before.
         let month = Month::of(at.saturating_add(TimeDelta::milliseconds(-1)));
         known.months.insert(month, (nanos, sum));
@@ -90,10 +83,8 @@ impl Notes {
     /// Notes that a series has an hour's mean at a time in nanoseconds.
     pub fn hour(&self, id: &str, nanos: i64) {
         let mut noted = self.noted();
-        match noted.hourly.get_mut(id) {
-            Some(last) => *last = nanos.max(*last),
-            None => drop(noted.hourly.insert(id.to_owned(), nanos)),
-        }
+        let last = noted.hourly.entry(id.to_owned()).or_insert(nanos);
+        *last = nanos.max(*last);
     }
 
     /// Returns the time of each series' newest hourly mean, in nanoseconds, by id.

@@ -89,12 +89,6 @@ impl Refusals {
             self.first.push(alike);
         }
     }
-
-    /// Returns the texts to show.
-    #[cfg(test)]
-    pub fn shown(&self) -> Vec<String> {
-        self.first.iter().map(Alike::to_string).collect()
-    }
 }
 
 impl Extend<Refusal> for Refusals {
@@ -125,6 +119,13 @@ impl fmt::Display for Refusals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Refusals {
+        /// Returns the texts to show.
+        pub fn shown(&self) -> Vec<String> {
+            self.first.iter().map(Alike::to_string).collect()
+        }
+    }
 
     fn refusals(count: u64, reason: impl Fn(u64) -> String) -> Refusals {
         let mut refusals = Refusals::default();

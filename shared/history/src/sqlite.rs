@@ -75,12 +75,6 @@ impl Database {
         Ok(Self { connection: target, name: shown.to_string(), _copy: Some(directory) })
     }
 
-    /// Wraps an open connection.
-    #[cfg(test)]
-    pub(crate) const fn of(connection: Connection) -> Self {
-        Self { connection, name: String::new(), _copy: None }
-    }
-
     /// Opens a database that comes from a reader, such as a compressed file, and unpacks it into the directory.
     pub fn unpack(mut reader: impl Read, shown: &Path, directory: TempDir) -> anyhow::Result<Self> {
         let cannot = || format!("{} cannot be unpacked into a file", shown.display());
@@ -140,6 +134,13 @@ mod tests {
     use tempfile::tempdir;
 
     use super::*;
+
+    impl Database {
+        /// Wraps an open connection.
+        pub(crate) const fn of(connection: Connection) -> Self {
+            Self { connection, name: String::new(), _copy: None }
+        }
+    }
 
     #[test]
     fn a_copy_stays_until_it_is_read() {

@@ -16,14 +16,6 @@ const PAUSE: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_s
 /// The maximum number of readings that are named.
 const MAX_SHOWN: usize = 20;
 
-/// A reading that a server answered as stored.
-#[derive(Debug, Clone)]
-pub(in crate::import) struct StoredReading {
-    pub(in crate::import) reading: Reading,
-    /// Whether its room is stored as it was sent. The registry decides the room of other readings.
-    pub(in crate::import) keeps_room: bool,
-}
-
 /// What was found in the rounds of this run. An earlier run's losses are not known.
 #[derive(Debug, Default)]
 pub(super) struct ReadBack {
@@ -37,24 +29,20 @@ pub(super) struct ReadBack {
 
 /// A reading that the table lacks, or has with another value or room.
 struct Lost<'a> {
-    stored: &'a StoredReading,
+    stored: &'a Reading,
     why: String,
 }
 
 impl ReadBack {
     /// Reads a round back, and notes what is lost.
-    pub(super) fn check(
-        &mut self,
-        table: &Table<'_>,
-        round: &[StoredReading],
-    ) -> anyhow::Result<()> {
-        let mut by_device: BTreeMap<&DeviceId, Vec<&StoredReading>> = BTreeMap::new();
+    pub(super) fn check(&mut self, table: &Table<'_>, round: &[Reading]) -> anyhow::Result<()> {
+        let mut by_device: BTreeMap<&DeviceId, Vec<&Reading>> = BTreeMap::new();
         for stored in round {
-            by_device.entry(&stored.reading.device).or_default().push(stored);
+            by_device.entry(&stored.device).or_default().push(stored);
         }
 
         for (device, mut readings) in by_device {
-            readings.sort_by_key(|stored| stored.reading.at);
+            readings.sort_by_key(|stored| stored.at);
             self.readings += readings.len() as u64;
             match find_lost(table, device, &readings)? {
                 None => drop(self.deleted.insert(device.clone())),
@@ -77,7 +65,7 @@ impl ReadBack {
     fn note(&mut self, lost: &Lost<'_>) {
         self.lost += 1;
         if self.named.len() < MAX_SHOWN {
-            let Reading { device, at, .. } = &lost.stored.reading;
+            let Reading { device, at, .. } = lost.stored;
             self.named.push(format!("{device} {at}: {}", lost.why));
         }
     }
@@ -105,14 +93,14 @@ impl fmt::Display for ReadBack {
 fn find_lost<'a>(
     table: &Table<'_>,
     device: &DeviceId,
-    readings: &[&'a StoredReading],
+    readings: &[&'a Reading],
 ) -> anyhow::Result<Option<Vec<Lost<'a>>>> {
     let Some(first_look) = look(table, device, readings)? else { return Ok(None) };
     if first_look.is_empty() {
         return Ok(Some(Vec::new()));
     }
     table.wait(PAUSE);
-    let again: Vec<&StoredReading> = first_look.into_iter().map(|lost| lost.stored).collect();
+    let again: Vec<&Reading> = first_look.into_iter().map(|lost| lost.stored).collect();
     look(table, device, &again)
 }
 
@@ -121,11 +109,11 @@ fn find_lost<'a>(
 fn look<'a>(
     table: &Table<'_>,
     device: &DeviceId,
-    readings: &[&'a StoredReading],
+    readings: &[&'a Reading],
 ) -> anyhow::Result<Option<Vec<Lost<'a>>>> {
     let (mut left, mut lost) = (readings, Vec::new());
     while let (Some(first), Some(last)) = (left.first(), left.last()) {
-        let span = first.reading.at..last.reading.at.saturating_add(TimeDelta::milliseconds(1));
+        let span = first.at..last.at.saturating_add(TimeDelta::milliseconds(1));
         let limit = (2 * left.len()).min(MAX_PAGE);
         let Some(page) = table.readings(device, &span, limit)? else { return Ok(None) };
 
@@ -135,12 +123,11 @@ fn look<'a>(
         }
         let read_until = match rows.last_key_value() {
             Some((at, _)) if page.next_cursor.is_some() => *at,
-            _ => last.reading.at,
+            _ => last.at,
         };
-        let (read, rest) =
-            left.split_at(left.partition_point(|stored| stored.reading.at <= read_until));
+        let (read, rest) = left.split_at(left.partition_point(|stored| stored.at <= read_until));
         for stored in read {
-            let why = difference(stored, rows.get(&stored.reading.at));
+            let why = difference(stored, rows.get(&stored.at));
             lost.extend(why.map(|why| Lost { stored, why }));
         }
         left = rest;
@@ -149,10 +136,7 @@ fn look<'a>(
 }
 
 /// Why a row of the table is not what was sent. `None` if it has all of it; the row may have more.
-fn difference(
-    StoredReading { reading, keeps_room }: &StoredReading,
-    row: Option<&Row>,
-) -> Option<String> {
+fn difference(reading: &Reading, row: Option<&Row>) -> Option<String> {
     let Some(row) = row else { return Some("is missing".to_owned()) };
 
     let mut differences = Vec::new();
@@ -166,7 +150,7 @@ fn difference(
         }
     }
     let room = || serde_json::from_str::<String>(row.get("room")?.get()).ok();
-    if let Some(wanted) = reading.room.as_ref().filter(|_| *keeps_room)
+    if let Some(wanted) = &reading.room
         && room().as_deref() != Some(wanted.as_str())
     {
         differences.push("it has another room now".to_owned());
@@ -182,7 +166,7 @@ mod tests {
     use domain::given::at_second;
 
     use super::*;
-    use crate::fake_server::{self, Reply, Request};
+    use crate::tests::fake_server::{self, Reply, Request};
 
     /// Returns the value of a parameter in a request's path.
     fn parameter<'a>(request: &'a Request, name: &str) -> &'a str {
@@ -230,15 +214,20 @@ mod tests {
         (server, asked)
     }
 
-    fn sent(second: i64) -> StoredReading {
+    fn sent(second: i64) -> Reading {
         let at = at_second(second);
         let json =
             format!(r#"{{"device_id":"d","timestamp":"{at}","room":"hall","t":{second}.50}}"#);
-        let reading = history::read_reading(&json, Timestamp::MAX).unwrap();
-        StoredReading { reading, keeps_room: true }
+        history::read_reading(&json, Timestamp::MAX).unwrap()
     }
 
-    fn said(server: &fake_server::FakeRoomtide, round: &[StoredReading]) -> String {
+    /// A reading whose room the registry decides.
+    fn without_room(mut reading: Reading) -> Reading {
+        reading.room = None;
+        reading
+    }
+
+    fn said(server: &fake_server::FakeRoomtide, round: &[Reading]) -> String {
         let client = server.client();
         let table = Table::of(&client).unwrap().unwrap();
         let mut found = ReadBack::default();
@@ -255,7 +244,7 @@ mod tests {
         rows[20].1 = rows[20].1.replace("hall", "attic");
         rows[10].1 = rows[10].1.replace("\"t\"", "\"u\"");
         let (server, asked) = table_of(rows, Vec::new(), 10_000);
-        let round: Vec<StoredReading> = (0..100).rev().map(sent).collect();
+        let round: Vec<Reading> = (0..100).rev().map(sent).collect();
         let expected = [
             "read back 100 readings: 4 are missing or differ",
             &format!("  d {}: t is missing", at_second(10)),
@@ -266,8 +255,7 @@ mod tests {
         assert_eq!(said(&server, &round), expected.join("\n"));
         assert_eq!(asked.lock().unwrap().len(), 1 + 4, "a page, and a second look at each");
 
-        let merged: Vec<StoredReading> =
-            round.iter().map(|it| StoredReading { keeps_room: false, ..it.clone() }).collect();
+        let merged: Vec<Reading> = round.iter().map(|sent| without_room(sent.clone())).collect();
         assert!(
             said(&server, &merged).contains(": 3 are missing"),
             "the registry decides the room"
@@ -279,7 +267,7 @@ mod tests {
         let rows = (0..10).filter(|n| n % 3 > 0).map(|n| row(n, &format!("{n}.50"))).collect();
         let late = (0..10).filter(|n| n % 3 == 0).map(|n| row(n, &format!("{n}.5"))).collect();
         let (server, _) = table_of(rows, late, 10_000);
-        let round: Vec<StoredReading> = (0..10).map(sent).collect();
+        let round: Vec<Reading> = (0..10).map(sent).collect();
         assert_eq!(
             said(&server, &round),
             "read back 10 readings: the table has all as they were sent"

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use domain::{DeviceId, Exact, MetricName, RoomId, Timestamp};
+use serde::de::IgnoredAny;
 
-use crate::client::{Client, wait};
-use crate::import::described::{self, Described};
+use crate::client::{Client, sleep};
+use crate::import::described::Described;
 use crate::import::reading_pages::{self, Row};
 use crate::pages::Page;
 
@@ -37,24 +38,17 @@ impl<'a> Table<'a> {
 
     /// Waits, unless the import is interrupted.
     pub(super) fn wait(&self, pause: Duration) {
-        wait(pause, &self.client.interrupted());
+        sleep(pause, &[&self.client.interrupted()]);
     }
 
     /// Returns the registry's entry of a device; `None` if the registry does not have the device.
     pub(super) fn described(&self, device: &DeviceId) -> anyhow::Result<Option<Described>> {
-        let path = described::path(device.as_str());
-        Described::read(self.client, &path, &self.client.get(&path)?)
+        Described::ask(self.client, device.as_str())
     }
 
     /// Whether the registry has a room.
     pub(super) fn has_room(&self, room: &RoomId) -> anyhow::Result<bool> {
-        let path = format!("/rooms/{room}");
-        let answer = self.client.get(&path)?;
-        match answer.status {
-            200 => Ok(true),
-            404 | 410 => Ok(false),
-            _ => Err(self.client.error(&path, &answer)),
-        }
+        Ok(self.client.find::<IgnoredAny>(&format!("/rooms/{room}"))?.is_some())
     }
 
     /// Returns the time of the first reading at or after an instant.

@@ -1,15 +1,14 @@
 //! The map of series: which series are imported, as which device, into which room. A dry run writes it as CSV and a
 //! person edits it. Reads no source.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, bail, ensure};
 use domain::DeviceId;
 use serde::{Deserialize, Serialize};
 
+use crate::import::patterns::Unmet;
 use crate::output::counted;
 use crate::settings_file;
 use history::csv::separator;
@@ -47,18 +46,11 @@ struct SeriesChoice {
     room: Option<String>,
 }
 
-/// The rows of a file, by series. Clones share the set of series that the source has.
-#[derive(Clone, Default)]
+/// The rows of a file, by series. The debugging text identifies an import.
+#[derive(Debug, Clone, Default)]
 pub(in crate::import) struct SeriesMap {
     rows: BTreeMap<String, SeriesChoice>,
-    met: Arc<Mutex<BTreeSet<String>>>,
-}
-
-/// Shows only the rows, because the text identifies an import.
-impl fmt::Debug for SeriesMap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SeriesMap").field(&self.rows).finish()
-    }
+    unmet: Unmet,
 }
 
 /// Writes a map file.
@@ -90,7 +82,7 @@ impl SeriesMap {
             added.with_context(|| format!("--map: {shown}, row {number}"))?;
         }
         ensure!(!rows.is_empty(), "--map: {shown} has no series, so nothing would be imported");
-        Ok(Self { rows, ..Self::default() })
+        Ok(Self { unmet: Unmet::of(rows.keys().cloned()), rows })
     }
 
     /// Notes that the source has the series of a point.
@@ -98,25 +90,15 @@ impl SeriesMap {
         if self.rows.is_empty() {
             return;
         }
-        let series = point.series();
-        if self.rows.contains_key(&series) {
-            self.met.lock().unwrap_or_else(PoisonError::into_inner).insert(series);
-        }
+        self.unmet.meet(&point.series());
     }
 
     /// Names the rows whose series the source did not have; `None` if there are none. Called after all of the source
     /// was read.
     pub(in crate::import) fn not_met(&self) -> Option<String> {
-        let met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        let unknown: Vec<&str> = self
-            .rows
-            .keys()
-            .filter(|series| !met.contains(*series))
-            .map(|series| &**series)
-            .collect();
+        let unknown = self.unmet.quoted();
         let more = unknown.len().saturating_sub(MAX_NAMED);
-        let names: Vec<String> =
-            unknown.iter().take(MAX_NAMED).map(|series| format!("{series:?}")).collect();
+        let names = &unknown[..unknown.len() - more];
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         (!unknown.is_empty()).then(|| {
             let count = counted(unknown.len() as u64, "row");

@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use domain::{TimeRange, Timestamp};
 
+use crate::import::args::ImportArgs;
 use crate::import::patterns::Patterns;
 use crate::moment::MILLISECOND;
 use history::notes::Notes;
@@ -18,34 +19,22 @@ pub(in crate::import) struct Selection {
     except: Patterns,
 }
 
-/// The texts of the options --from, --to, --only and --except.
-#[derive(Debug, Default, Clone, Copy)]
-pub(in crate::import) struct SelectionOptions<'a> {
-    pub(in crate::import) from: Option<&'a str>,
-    pub(in crate::import) to: Option<&'a str>,
-    pub(in crate::import) only: &'a [String],
-    pub(in crate::import) except: &'a [String],
-}
-
 impl Selection {
-    /// Reads the options.
-    pub(in crate::import) fn of(
-        options: SelectionOptions<'_>,
-        now: Timestamp,
-    ) -> anyhow::Result<Self> {
-        let read = |text: Option<&str>, option| {
-            let at = text.map(|text| {
+    /// Reads the options --from, --to, --only and --except.
+    pub(in crate::import) fn of(args: &ImportArgs, now: Timestamp) -> anyhow::Result<Self> {
+        let read = |text: &Option<String>, option| {
+            let at = text.as_ref().map(|text| {
                 Timestamp::parse(text, now).with_context(|| format!("{option} {text:?}"))
             });
             at.transpose()
         };
-        let (from, to) = (read(options.from, "--from")?, read(options.to, "--to")?);
+        let (from, to) = (read(&args.from, "--from")?, read(&args.to, "--to")?);
         if let Some((from, to)) = from.zip(to) {
             TimeRange::new(from, to).context("--from, --to")?;
         }
 
         let nanos = |at: Timestamp| at.as_millis().saturating_mul(MILLISECOND);
-        let (only, except) = (Patterns::of(options.only), Patterns::of(options.except));
+        let (only, except) = (Patterns::of(&args.only), Patterns::of(&args.except));
         Ok(Self { from: from.map(nanos), to: to.map(nanos), only, except })
     }
 
@@ -229,8 +218,10 @@ mod tests {
     #[test]
     fn a_span_has_its_beginning_and_not_its_end() {
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
-        let of = |from, to| {
-            Selection::of(SelectionOptions { from, to, ..SelectionOptions::default() }, now)
+        let of = |from: Option<&str>, to: Option<&str>| {
+            let mut args: ImportArgs = crate::tests::parsed(["import", "-"]).unwrap();
+            (args.from, args.to) = (from.map(str::to_owned), to.map(str::to_owned));
+            Selection::of(&args, now)
         };
         let selection = of(Some("2026-01-11T16:00:00Z"), Some("2026-01-11T17:00:00Z")).unwrap();
         let notes = Notes::default();

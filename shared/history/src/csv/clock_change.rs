@@ -48,10 +48,7 @@ struct Repeated {
 impl Passes {
     /// Adds the next line of a file. Pushes the resolved lines to `lines`, in order within each device.
     pub fn push(&mut self, draft: Draft, lines: &mut Vec<Line>) {
-        if !self.devices.contains_key(&draft.row.device) {
-            self.devices.insert(draft.row.device.clone(), Device::default());
-        }
-        let device = self.devices.get_mut(&draft.row.device).expect("it was just inserted");
+        let device = self.devices.entry(draft.row.device.clone()).or_default();
         match draft.at {
             Moment::At(at) => {
                 self.waiting -= device.waiting.len();

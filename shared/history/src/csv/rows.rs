@@ -304,6 +304,11 @@ fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Resul
     let others = header.iter().enumerate().filter(|(place, _)| !taken(*place));
     others
         .map(|(place, name)| {
+            ensure!(
+                !name.is_empty(),
+                "column {} has no name; name the columns of the metrics with --metric NAME=COLUMN",
+                place + 1
+            );
             let name = name.parse().map_err(|why| {
                 anyhow::anyhow!(
                     "the column {why}; name the columns of the metrics, such as \

@@ -2,8 +2,9 @@
 
 use super::attributes::{Attributes, float};
 use super::storage::EntityEntry;
-use crate::point::COMMENT;
-use crate::point::{Point, ROOM_TAG, Way, escaped, escaped_measurement, number};
+use crate::point::{
+    COMMENT, Point, ROOM_TAG, Way, escaped, escaped_measurement, number, text_field,
+};
 
 /// States that stand for a number, as in `homeassistant.helpers.state.state_as_number`.
 const ONE: [&str; 5] = ["on", "locked", "above_horizon", "open", "home"];
@@ -66,7 +67,9 @@ pub(super) fn point(
     if fields.is_empty() {
         return Err(TEXT);
     }
-    fields.extend(attributes.texts.iter().map(|(key, text)| (format!("{key}_str"), quoted(text))));
+    fields.extend(
+        attributes.texts.iter().map(|(key, text)| (format!("{key}_str"), text_field(text))),
+    );
     Ok(line(id, attributes.unit.as_deref(), fields, nanos, described))
 }
 
@@ -95,9 +98,4 @@ pub(super) fn line(
         way: if area.is_empty() { Way::Plain } else { Way::Entity },
         hour: None,
     }
-}
-
-/// Writes a text as the value of a field.
-pub(super) fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -87,10 +87,7 @@ pub(super) fn read(
         };
         let attributes = attributes.unwrap_or_default();
         let point = entity::point(&id, &state, &attributes, at, storage.entity(&id));
-        let entity = match entities.get_mut(&id) {
-            Some(entity) => entity,
-            None => entities.entry(id).or_default(),
-        };
+        let entity = entities.entry(id).or_default();
         match point {
             Ok(point) => {
                 entity.note(at, &attributes);

@@ -12,14 +12,14 @@ use anyhow::Context as _;
 use rusqlite::{Connection, Row};
 use rust_decimal::Decimal;
 
-use super::entity::{line, quoted};
+use super::entity::line;
 use super::moment::nanos;
 use super::schema::Schema;
 use super::states::{Entities, Entity, HOUR, text};
 use super::storage::{EntityEntry, Storage};
 use super::units::Conversion;
 use crate::csv::totals::BASE;
-use crate::point::{Point, StatisticHour, number};
+use crate::point::{Point, StatisticHour, number, text_field};
 use crate::sqlite::PointOutput;
 
 /// The units of power, from which energy is computed.
@@ -368,7 +368,7 @@ fn texts(
     };
     let texts = ["device_class", "friendly_name", "state_class"].map(|key| {
         let text = if has_states { of_states(key) } else { registry(key) };
-        text.map(|text| (format!("{key}_str"), quoted(&text)))
+        text.map(|text| (format!("{key}_str"), text_field(&text)))
     });
     texts.into_iter().flatten().collect()
 }

@@ -132,17 +132,18 @@ impl Storage {
     pub(super) fn entity(&self, id: &str) -> Option<&EntityEntry> {
         self.0.get(id)
     }
-
-    /// Returns whether any entity is in an area.
-    #[cfg(test)]
-    pub(super) fn has_areas(&self) -> bool {
-        self.0.values().any(|row| row.area.is_some())
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Storage {
+        /// Returns whether any entity is in an area.
+        pub(in crate::home_assistant) fn has_areas(&self) -> bool {
+            self.0.values().any(|row| row.area.is_some())
+        }
+    }
 
     #[test]
     fn an_entity_is_in_its_own_area_or_in_its_device_s() {

@@ -22,15 +22,6 @@ pub(super) struct Http {
     pub(super) login: Option<String>,
 }
 
-/// A request: a path with its query.
-#[derive(Clone, Copy)]
-pub(super) struct InfluxQuestion<'a> {
-    pub(super) path: &'a str,
-    pub(super) authorization: Option<&'a str>,
-    /// How to give credentials, for the error if the server refuses them.
-    pub(super) advice: &'static str,
-}
-
 /// The reason in an error answer: InfluxDB 1 calls the member `error`, InfluxDB 2 `message`.
 #[derive(Default, Deserialize)]
 struct Refusal {
@@ -94,9 +85,14 @@ impl Http {
         Ok(version.map(|version| version.trim_start_matches('v').to_owned()))
     }
 
-    /// Sends a request, and returns the body of an answer with status 200.
-    pub(super) fn ask(&self, ask: InfluxQuestion<'_>) -> anyhow::Result<impl Read + use<>> {
-        let InfluxQuestion { path, authorization, advice } = ask;
+    /// Sends a request, and returns the body of an answer with status 200. `advice` says how to give credentials, if the
+    /// server refuses them.
+    pub(super) fn ask(
+        &self,
+        path: &str,
+        authorization: Option<&str>,
+        advice: &str,
+    ) -> anyhow::Result<impl Read + use<>> {
         let mut request = self.agent.get(format!("{}{path}", self.url));
         if let Some(authorization) = authorization {
             request = request.header("authorization", authorization);
@@ -155,9 +151,8 @@ mod tests {
     fn an_answer_that_stalls_is_an_error_that_says_so() {
         let server = fake_server::serve(|_, _| Reply::stalled("{\"results\": ["));
         let http = Http::within(&server.url, Duration::from_millis(500)).unwrap();
-        let ask = InfluxQuestion { path: "/query", authorization: None, advice: "" };
-
-        let error = io::read_to_string(http.ask(ask).unwrap()).unwrap_err().to_string();
+        let error =
+            io::read_to_string(http.ask("/query", None, "").unwrap()).unwrap_err().to_string();
 
         let expected = format!("{} has sent nothing for 500ms in the middle of", server.url);
         assert!(error.starts_with(&expected), "{error}");
@@ -178,10 +173,8 @@ mod tests {
             _ => Reply::with(302, "location: /elsewhere\r\n", ""),
         });
         let http = Http::of(&server.url).unwrap();
-        let ask = InfluxQuestion { path: "/query", authorization: None, advice: "" };
-
         let version = http.version().unwrap_err().to_string();
-        let read = http.ask(ask).map(drop).unwrap_err().to_string();
+        let read = http.ask("/query", None, "").map(drop).unwrap_err().to_string();
         for error in [version, read] {
             assert!(error.contains("answers 302 and points to /elsewhere"), "{error}");
         }

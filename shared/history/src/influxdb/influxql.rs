@@ -16,7 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::again::again;
-use super::http::{Http, InfluxQuestion};
+use super::http::Http;
 use super::span::Span;
 use crate::line_protocol::Database;
 use crate::point::{Point, Way, escaped, escaped_measurement, text_field};
@@ -118,11 +118,8 @@ impl Server {
             ("chunk_size", "10000"),
         ]);
         query.extend_pairs(policy.map(|policy| ("rp", policy)));
-        self.http.ask(InfluxQuestion {
-            path: &format!("/query?{}", query.finish()),
-            authorization: self.authorization.as_deref(),
-            advice: self.advice,
-        })
+        let path = format!("/query?{}", query.finish());
+        self.http.ask(&path, self.authorization.as_deref(), self.advice)
     }
 
     /// Sends a query and returns its rows by series name. Repeats the query if it fails.

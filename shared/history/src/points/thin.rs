@@ -9,7 +9,9 @@
 //! time. Switches (values of 0 and 1, true and false), angles and texts keep the last value. A single line in a quarter
 //! stays unchanged if no earlier value held into the quarter.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::iter::{self, Empty};
 
 use domain::{
     CounterRule, DEFAULT_HOLD, DeviceId, DeviceObservation, Exact, MetricKind, MetricName,
@@ -144,7 +146,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
         Self { groups, known, before, open, device, waiting, ready, settled }
     }
 
-    fn take(&mut self, group: Group) -> anyhow::Result<()> {
+    fn add(&mut self, group: Group) -> anyhow::Result<()> {
         let Some(first) = group.first() else { return Ok(()) };
         if first.device != self.device {
             self.finish();
@@ -261,7 +263,7 @@ impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Thinned<'_, I> {
             }
             match self.groups.next() {
                 Some(Ok(group)) => {
-                    if let Err(error) = self.take(group) {
+                    if let Err(error) = self.add(group) {
                         return Some(Err(error));
                     }
                 }
@@ -272,6 +274,42 @@ impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Thinned<'_, I> {
                 }
             }
         }
+    }
+}
+
+/// An iterator that passes groups on unchanged. Counts how many groups thinning would leave.
+pub struct ThinnedCount<'a, I> {
+    groups: I,
+    thinned: Thinned<'a, Empty<anyhow::Result<Group>>>,
+    left: &'a Cell<u64>,
+}
+
+impl<'a, I: Iterator<Item = anyhow::Result<Group>>> ThinnedCount<'a, I> {
+    /// Counts in `left` what would be left of all groups.
+    pub fn new(groups: I, known: KnownKinds<'a>, left: &'a Cell<u64>) -> Self {
+        Self { groups, thinned: Thinned::new(iter::empty(), Timestamp::MAX, known), left }
+    }
+
+    fn count(&mut self) {
+        self.left.set(self.left.get() + self.thinned.ready.drain(..).count() as u64);
+    }
+}
+
+impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for ThinnedCount<'_, I> {
+    type Item = anyhow::Result<Group>;
+
+    fn next(&mut self) -> Option<anyhow::Result<Group>> {
+        let next = self.groups.next();
+        let counted = match &next {
+            Some(Ok(group)) => self.thinned.add(group.clone()),
+            Some(Err(_)) => Ok(()),
+            None => {
+                self.thinned.finish();
+                Ok(())
+            }
+        };
+        self.count();
+        counted.map_or_else(|error| Some(Err(error)), |()| next)
     }
 }
 

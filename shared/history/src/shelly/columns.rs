@@ -31,7 +31,7 @@ pub(super) struct Metric {
     /// The part of the device that has the metric, such as `emeter:1`.
     pub(super) part: Option<String>,
     pub(super) kind: Kind,
-    /// Indices in [`Columns::places`].
+    /// The indices of the columns.
     pub(super) columns: Vec<usize>,
 }
 
@@ -40,8 +40,6 @@ pub(super) struct Metric {
 pub(super) struct Columns {
     /// Whether times are text, as in the first generation.
     pub(super) is_first_generation: bool,
-    /// The indices of the columns that are read.
-    pub(super) places: Vec<usize>,
     pub(super) metrics: Vec<Metric>,
     /// The columns without a counterpart in the meter's status.
     pub(super) left_out: Vec<String>,
@@ -59,15 +57,13 @@ impl Columns {
         let (first, others) = names.split_first()?;
         let generation = TIMES.iter().position(|time| time == first)?;
         let is_first_generation = generation == 1;
-        let (mut places, mut metrics, mut left_out) =
-            (Vec::new(), Vec::<Metric>::new(), Vec::new());
+        let (mut metrics, mut left_out) = (Vec::<Metric>::new(), Vec::new());
         for (place, name) in others.iter().enumerate().map(|(n, name)| (n + 1, *name)) {
             let metric =
                 if is_first_generation { of_first_generation(name) } else { of_later(name) };
             match metric {
                 Some((name, part, kind)) => {
-                    metrics.push(Metric { name, part, kind, columns: vec![places.len()] });
-                    places.push(place);
+                    metrics.push(Metric { name, part, kind, columns: vec![place] });
                 }
                 None => left_out.push(name.to_owned()),
             }
@@ -85,7 +81,7 @@ impl Columns {
             }
         }
         let has_amounts = metrics.iter().any(|metric| metric.kind == Kind::Amount);
-        has_amounts.then_some(Self { is_first_generation, places, metrics, left_out })
+        has_amounts.then_some(Self { is_first_generation, metrics, left_out })
     }
 }
 
@@ -123,11 +119,10 @@ mod tests {
 
     fn of(header: &str) -> Option<(Vec<String>, String)> {
         let names: Vec<&str> = header.split(',').collect();
-        let Columns { places, metrics, left_out, .. } = Columns::of(&names)?;
+        let Columns { metrics, left_out, .. } = Columns::of(&names)?;
         let shown = |it: &Metric| {
             let part = it.part.as_ref().map(|part| format!("{part} ")).unwrap_or_default();
-            let columns: Vec<usize> = it.columns.iter().map(|n| places[*n]).collect();
-            format!("{part}{} {columns:?}", it.name)
+            format!("{part}{} {:?}", it.name, it.columns)
         };
         Some((metrics.iter().map(shown).collect(), left_out.join(",")))
     }

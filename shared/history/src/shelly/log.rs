@@ -32,7 +32,7 @@ const INTERVALS: [i64; 2] = [60, 600];
 pub struct Log {
     device: DeviceId,
     columns: Columns,
-    /// The rows by start time in seconds: the line number, and the cells that are read.
+    /// The rows by start time in seconds: the line number, and the value of each metric.
     rows: BTreeMap<i64, (u64, Vec<Option<Decimal>>)>,
     interval: i64,
     notes: Notes,
@@ -80,8 +80,8 @@ impl Log {
                 continue;
             }
             match row(&text, names.len(), &columns) {
-                Ok((begin, cells)) => {
-                    if rows.insert(begin, (lines.line, cells)).is_some() {
+                Ok((begin, values)) => {
+                    if rows.insert(begin, (lines.line, values)).is_some() {
                         notes.leave_out("rows of a time that a later line has too");
                     }
                 }
@@ -121,16 +121,17 @@ impl Log {
         }
     }
 
-    /// Returns the sum of a metric's amounts until a time, in kWh. An interval that has begun counts in proportion.
-    fn total_at(&self, metric: &Metric, millis: i64) -> Decimal {
+    /// Returns the sum of the amounts of the metric at an index until a time, in kWh. An interval that has begun counts in
+    /// proportion.
+    fn total_at(&self, index: usize, millis: i64) -> Decimal {
         let mut total = Decimal::ZERO;
-        for (begin, (_, cells)) in &self.rows {
+        for (begin, (_, values)) in &self.rows {
             let passed = (millis - begin * 1_000).clamp(0, self.interval * 1_000);
             if passed == 0 {
                 break;
             }
             let share = Decimal::from(passed) / Decimal::from(self.interval * 1_000);
-            total += sum(metric, cells).unwrap_or_default() * share;
+            total += values[index].unwrap_or_default() * share;
         }
         kilo(total)
     }
@@ -141,8 +142,8 @@ impl Log {
     pub fn source(self, anchors: &Anchors) -> Source {
         let units = SeriesUnits::default();
         let mut all = Vec::with_capacity(self.columns.metrics.len());
-        for metric in &self.columns.metrics {
-            let series = self.series_of(metric, anchors);
+        for (index, metric) in self.columns.metrics.iter().enumerate() {
+            let series = self.series_of(index, metric, anchors);
             let (unit, is_counter) = match metric.kind {
                 Kind::Amount => ("kWh", true),
                 Kind::Mean(unit) => (unit, false),
@@ -152,16 +153,16 @@ impl Log {
         }
 
         let (notes, told, live) = (self.notes.clone(), self.notes, anchors.live);
-        let points = self.rows.into_iter().flat_map(move |(begin, (line, cells))| {
+        let points = self.rows.into_iter().flat_map(move |(begin, (line, values))| {
             let end = begin + self.interval;
             let mut points = Vec::with_capacity(all.len());
             if live.is_some_and(|live| end * 1_000 > live) {
                 told.leave_out("rows of the time since when the meter itself sends");
                 return points;
             }
-            for series in &mut all {
+            for (series, value) in all.iter_mut().zip(values) {
                 series.head.line = line;
-                series.add(begin..end, &cells, &mut points);
+                value.into_iter().for_each(|value| series.add(begin..end, value, &mut points));
             }
             points
         });
@@ -169,12 +170,12 @@ impl Log {
     }
 
     /// Makes the series of a metric, whose counter fits `anchors`.
-    fn series_of(&self, metric: &Metric, anchors: &Anchors) -> MeterSeries {
+    fn series_of(&self, index: usize, metric: &Metric, anchors: &Anchors) -> MeterSeries {
         let device = self.device_of(metric);
         // Tags separate the parts of a device's id with a slash.
         let tags = format!("{DEVICE_TAG}={}", device.replace(':', "/"));
         let anchor = anchors.counters.get(&(device, metric.name.clone()));
-        let offset = anchor.map(|(at, value)| value.saturating_sub(self.total_at(metric, *at)));
+        let offset = anchor.map(|(at, value)| value.saturating_sub(self.total_at(index, *at)));
         let head = Point {
             measurement: metric.name.clone(),
             tags,
@@ -194,10 +195,9 @@ impl MeterSeries {
     fn add(
         &mut self,
         interval: Range<i64>,
-        cells: &[Option<Decimal>],
+        value: Decimal,
         points: &mut Vec<anyhow::Result<Point>>,
     ) {
-        let Some(value) = sum(&self.metric, cells) else { return };
         if self.metric.kind != Kind::Amount {
             points.push(Ok(self.point(interval.end, value)));
             return;
@@ -227,16 +227,11 @@ fn most_frequent_step<'a>(begins: impl Iterator<Item = &'a i64> + Clone, usual: 
     counts.into_iter().rev().max_by_key(|(_, count)| *count).map_or(usual, |(step, _)| step)
 }
 
-/// Adds up the columns of a metric; `None` if one is empty.
-fn sum(metric: &Metric, cells: &[Option<Decimal>]) -> Option<Decimal> {
-    metric.columns.iter().map(|place| cells.get(*place).copied().flatten()).sum()
-}
-
 fn kilo(value: Decimal) -> Decimal {
     value * Decimal::new(1, 3)
 }
 
-/// Parses a row: its time in seconds, and the other cells.
+/// Parses a row: the time in seconds, and the sum of each metric's columns. A metric with an empty column has no sum.
 fn row(
     text: &str,
     length: usize,
@@ -263,5 +258,6 @@ fn row(
             Err(_) => Err(format!("{cell:?} is not a number")),
         },
     };
-    Ok((begin, columns.places.iter().map(number).collect::<Result<_, _>>()?))
+    let value = |metric: &Metric| metric.columns.iter().map(number).sum::<Result<_, _>>();
+    Ok((begin, columns.metrics.iter().map(value).collect::<Result<_, _>>()?))
 }
