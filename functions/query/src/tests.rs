@@ -12,6 +12,8 @@ mod meters;
 mod newest;
 mod restore;
 mod room_means;
+#[path = "../../../tests/scenario.rs"]
+mod scenario;
 mod series;
 mod sources;
 mod tokens;
@@ -37,6 +39,7 @@ use table::{
 };
 
 use super::*;
+use scenario::Answer;
 
 struct Bench {
     store: MemoryDb,
@@ -45,38 +48,11 @@ struct Bench {
     log: Arc<Mutex<String>>,
 }
 
-struct Answer {
-    status: i64,
-    headers: Value,
-    text: String,
-    /// The size of the whole event that Lambda has to carry.
-    event_bytes: usize,
-}
-
 impl Answer {
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON: {}", self.text))
-    }
-
-    /// What a refusal says: its status and its detail.
-    fn problem(&self) -> String {
-        let detail = self.json()["detail"].as_str().unwrap_or_default().to_owned();
-        format!("{} {detail}", self.status)
-    }
-
     /// The rows of a list.
     fn rows(&self) -> Vec<Value> {
         let rows = self.json()["data"].as_array().cloned();
         rows.unwrap_or_else(|| panic!("no rows: {}", self.text))
-    }
-
-    fn header(&self, name: &str) -> &str {
-        self.headers[name].as_str().unwrap_or_default()
-    }
-
-    /// The address of the next page.
-    fn next(&self) -> Option<&str> {
-        self.header("link").strip_prefix('<')?.split('>').next()
     }
 }
 
@@ -137,13 +113,8 @@ impl Bench {
         event["requestContext"]["requestId"] = json!("request-1");
         event["body"] = json!(body);
         let event = serde_json::from_value(event).expect("an event");
-        let answer = json!(self.query.handle(event, Deadline::after(Duration::from_secs(5))).await);
-        Answer {
-            event_bytes: answer.to_string().len(),
-            status: answer["statusCode"].as_i64().expect("a status"),
-            text: answer["body"].as_str().unwrap_or_default().to_owned(),
-            headers: answer["headers"].clone(),
-        }
+        let deadline = Deadline::after(Duration::from_secs(5));
+        Answer::in_reply(&json!(self.query.handle(event, deadline).await))
     }
 
     /// Stores readings, and registers their devices and rooms or adds what the readings say to them.
