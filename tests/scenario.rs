@@ -266,7 +266,7 @@ impl Answer {
     pub(crate) fn differences(
         &self,
         request: &Line,
-        expected: &[Line],
+        expected: &[&Line],
         otherwise: impl Fn(&str) -> Option<String>,
     ) -> Vec<String> {
         let Line { number, text: request } = request;
@@ -278,7 +278,7 @@ impl Answer {
         }
 
         let (body, others): (Vec<&Line>, Vec<&Line>) =
-            expected.iter().partition(|line| line.text.starts_with("| "));
+            expected.iter().copied().partition(|line| line.text.starts_with("| "));
         if !body.is_empty() && self.text.lines().ne(body.iter().map(|line| &line.text[2..])) {
             differences.push(format!("{number}: {request}\n    but the body is\n{}", self.text));
         }

@@ -206,6 +206,7 @@ impl Run {
         };
 
         let request = Line { number: step.line.number, text: request.to_owned() };
+        let expected: Vec<&Line> = expected.iter().collect();
         let differences =
             self.answer.differences(&request, &expected, |line| self.difference(line));
         self.failures.extend(differences);
