@@ -5,7 +5,8 @@
 //! are what its answer has:
 //!
 //! - `STATUS`; without one it is 2xx. `STATUS TEXT`: the detail begins so. `STATUS JSON`: these members are in the body,
-//!   where null is absent. `STATUS = JSON`: they are all of it.
+//!   where null is absent. `STATUS = JSON`: they are all of it. `STATUS ~ TEXT`: the body contains it. `STATUS | TEXT`: the
+//!   body is this line.
 //! - `PLACE = JSON`, `!= JSON`, `has JSON` (these members), `~ TEXT` (contains), `!~ TEXT`, `counts NUMBER`, `is absent`
 //!   (not even null). A place is a JSON pointer, in which `*` is each row and `1..` are the cells of a row from there on;
 //!   `.` is the body.
@@ -224,6 +225,8 @@ impl Answer {
                 None => true,
                 Some('{' | '[') => holds(&self.body(), &parsed(rest)),
                 Some('=') => self.body() == parsed(&rest[2..]),
+                Some('~') => self.text.contains(&rest[2..]),
+                Some('|') => self.text.lines().eq([rest[1..].trim_start()]),
                 Some(_) => self.problem().starts_with(expected),
             }
     }

@@ -226,15 +226,6 @@ async fn ten_thousand_refusals_fit_into_one_answer_and_none_is_lost() {
     }
 }
 
-fn values(store: &MemoryDb) -> Vec<(i64, String)> {
-    let start = given::at("2026-01-11T16:00:00Z");
-    let value = |reading: &Reading| {
-        let values: Vec<_> = reading.metrics().values().map(Decimal::as_str).collect();
-        (reading.at.as_millis() - start.as_millis(), values.join(" "))
-    };
-    store.readings().iter().map(value).collect()
-}
-
 fn arrived(at_millis: i64, id: &str, body: &str) -> Value {
     let mut event = http("POST", "/readings", body);
     event["requestContext"]["timeEpoch"] = json!(1_768_147_200_000_i64 + at_millis);

@@ -447,7 +447,7 @@ async fn a_channel_says_since_when_it_fails_and_what_waits() {
 }
 
 #[tokio::test]
-async fn a_table_that_fails_is_told_as_such_and_half_a_deletion_is_ended_by_the_next() {
+async fn half_a_deletion_of_a_rule_is_ended_by_the_next_one() {
     let bench = Bench::new().await;
     bench.put("/alerts/r", &freezer()).await;
     bench.put_state(&firing("r", "a")).await;
@@ -456,6 +456,11 @@ async fn a_table_that_fails_is_told_as_such_and_half_a_deletion_is_ended_by_the_
     bench.store.delete_alert_rule(&id, &invocation()).await.expect("deleted");
     assert_eq!(bench.remove("/alerts/r").await.status, 200);
     assert_eq!(bench.store.all_alert_states(), []);
+}
+
+#[tokio::test]
+async fn alerts_that_cannot_be_read_are_answered_with_503() {
+    let bench = Bench::new().await;
     for url in ["/alerts", "/alerts/r", "/alerts/r/history", "/channels", "/channels/c"] {
         bench.store.fail_with([StoreError::TimedOut]);
         assert_eq!(bench.get(url).await.status, 503, "{url}");
