@@ -12,6 +12,9 @@
 //!   `.` is the body.
 //! - `HEADER: TEXT`; a header without a text is not there. Lines `| TEXT` are the whole body.
 //!
+//! `the table times out`, `is throttled`, `refuses` or `is unreachable` is a step of each function: the next request to the
+//! table fails so, or the one `after 2` others; `the registry times out`: its next write does; `the table panics`.
+//!
 //! A line that is indented by eight goes on with the line above. `@16:05` is a time of 2026-01-11, `@10T16:05` of another
 //! day of that month. `{/place}`, `{:header}` and `{:link}`, the address of the next page, are from the answer before.
 //! `//` begins a comment.
@@ -21,6 +24,8 @@ use std::path::{Path, PathBuf};
 use chrono::TimeDelta;
 use domain::given;
 use serde_json::{Value, json};
+use table::StoreError;
+use table::memory_db::MemoryDb;
 
 /// Makes a test of each text in the folder of cases. The module above has the function `check`, which runs a text.
 macro_rules! texts {
@@ -142,6 +147,28 @@ pub(crate) fn duration(text: &str) -> TimeDelta {
         "d" => TimeDelta::days(number),
         _ => panic!("{text} is no duration"),
     }
+}
+
+/// Lets the table fail once, as `the table times out after 1` says. Returns whether this is such a step.
+pub(crate) fn fail(store: &MemoryDb, step: &str) -> bool {
+    let (step, after) = step.split_once(" after ").unwrap_or((step, "0"));
+    let error = match step {
+        "the table times out" => StoreError::TimedOut,
+        "the table is throttled" => StoreError::Throttled("for now".into()),
+        "the table refuses" => StoreError::Refused("no permission".into()),
+        "the table is unreachable" => StoreError::Unavailable("connection refused".into()),
+        "the table panics" => {
+            store.panic_after(0, "index out of bounds");
+            return true;
+        }
+        "the registry times out" => {
+            store.fail_registry_writes_with([StoreError::TimedOut]);
+            return true;
+        }
+        _ => return false,
+    };
+    store.fail_after(after.parse().expect(after), [error]);
+    true
 }
 
 /// The answer to a request.

@@ -13,9 +13,8 @@
 //!   sends requests with it, `{secret NAME}` is its text. `revoke NAME`. `at most 2 devices a token` sets the limit.
 //! - `loaded`: the instance has read the registry. `another instance` answers from here on; `another table` is empty.
 //!   `wait 60s` sets the clock.
-//! - `left out 1, 2`: the table does not store these readings of the next write. `the table times out`, `is throttled`,
-//!   `refuses` or `is unreachable`, once; `the registry times out`: its next write does;
-//!   `the first reading is throttled`, or `the second`, of those that are merged next.
+//! - `left out 1, 2`: the table does not store these readings of the next write. `throttled 0`: it throttles the first of
+//!   those that are merged next.
 //! - `zone NAME` is the home's; `damaged rollups`: their state is. `person DEVICE room ROOM` and `person DEVICE name NAME`
 //!   are edits of a person. `learned`: the function registry has read what is stored.
 //!
@@ -37,7 +36,7 @@ use table::{Action, Target};
 use super::fetched::fetched;
 use super::payloads::topic_message;
 use super::*;
-use crate::tests::scenario::{Case, Line, Step, differs, duration, headers, names, read};
+use crate::tests::scenario::{Case, Line, Step, differs, duration, fail, headers, names, read};
 
 /// A test of each text.
 mod texts {
@@ -109,7 +108,8 @@ impl Run {
         let expected = expected
             .map(|line| Line { number: line.number, text: self.answer.filled_in(&line.text) })
             .collect::<Vec<Line>>();
-        let mut before = self.bench.store.calls();
+        let store = &self.bench.store;
+        let mut before = store.calls();
         match word {
             "guarded" => {}
             "as" => rest.clone_into(&mut self.token),
@@ -134,9 +134,14 @@ impl Run {
             "left" => {
                 let positions = rest.trim_start_matches("out ").split(", ");
                 let positions = positions.map(|position| position.parse().expect(position));
-                self.bench.store.leave_not_stored(&positions.collect::<Vec<usize>>());
+                store.leave_not_stored(&positions.collect::<Vec<usize>>());
             }
-            "the" => self.fail(rest),
+            "throttled" => {
+                let throttled = StoreError::Throttled("for now".into());
+                let before = rest.parse().expect(rest);
+                store.fail(on(Action::UpdateItem, Target::Readings), before, throttled);
+            }
+            "the" => assert!(fail(store, &text), "{text}"),
             "damaged" => given::damage_rollup_state(&self.bench.store).await,
             "zone" => given::seal(&self.bench.store, rest, Timestamp::MIN).await,
             "person" => {
@@ -171,26 +176,6 @@ impl Run {
             puts: after.puts - before.puts,
         };
         self.compare(&step.line, &expected).await;
-    }
-
-    /// Lets the table fail once.
-    fn fail(&self, how: &str) {
-        let store = &self.bench.store;
-        match how {
-            "table times out" => store.fail_with([StoreError::TimedOut]),
-            "table is throttled" => store.fail_with([StoreError::Throttled("for now".into())]),
-            "table refuses" => store.fail_with([StoreError::Refused("no permission".into())]),
-            "table is unreachable" => {
-                store.fail_with([StoreError::Unavailable("connection refused".into())]);
-            }
-            "registry times out" => store.fail_registry_writes_with([StoreError::TimedOut]),
-            "first reading is throttled" | "second reading is throttled" => {
-                let throttled = StoreError::Throttled("for now".into());
-                let before = usize::from(how.starts_with("second"));
-                store.fail(on(Action::UpdateItem, Target::Readings), before, throttled);
-            }
-            _ => panic!("the {how}"),
-        }
     }
 
     /// Sends a request with each of some tokens, and compares the status.

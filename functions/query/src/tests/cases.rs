@@ -10,11 +10,12 @@
 //! - `PAGES URL` walks along the links; its answer has the number of `pages` and all `data`. `QUERY TEXT` asks InfluxQL
 //!   and takes the first result. `TOOL NAME ARGUMENTS` calls a tool of `POST /mcp`; its answer is the tool's structure,
 //!   or an `error`.
-//! - `wait 60s` and `now TIME` set the clock. `another instance` answers from here on.
+//! - `wait 60s` and `now TIME` set the clock. `another instance` answers from here on; `loaded`: it has read the registry.
+//!   `beyond memory`: the registry has more devices and rooms than memory holds.
 //! - `rolled up to TIME in ZONE`; `readings expire` leaves the rollups of days alone; `index by conditions` takes a table that has it;
 //!   `about DEVICE JSON` is what a sender says of its device.
 //! - `token NAME admin`, `read`, `write DEVICE` or `view ROOM HOME` makes a token, and who has none is refused. `as NAME`
-//!   sends requests with it.
+//!   sends requests with it. `revoke NAME`.
 //!
 //! Lines below a request may also be:
 //!
@@ -23,13 +24,15 @@
 
 mod text;
 
-use domain::{DeviceUpdate, ViewScope, WritableDevices, WriteScope};
+use domain::{DeviceUpdate, TokenHash, ViewScope, WritableDevices, WriteScope};
 use form_urlencoded::byte_serialize;
 use table::memory_db::Calls;
-use table::{DeleteReadings as _, PutRollups as _, ReadingKey};
+use table::{DeleteReadings as _, ManageTokens as _, PutRollups as _, ReadingKey};
 
 use super::*;
-use crate::tests::scenario::{Case, Line, Step, differs, duration, headers, names, parsed, read};
+use crate::tests::scenario::{
+    Case, Line, Step, differs, duration, fail, headers, names, parsed, read,
+};
 
 /// A test of each text.
 mod texts {
@@ -162,6 +165,14 @@ impl Run {
             let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
             match word {
                 "house" => Box::pin(self.take(&house(rest).steps)).await,
+                "loaded" => self.bench.query.load().await,
+                "beyond" => self.bench.fill_beyond_memory().await,
+                "the" => assert!(fail(&self.bench.store, &text), "{text}"),
+                "revoke" => {
+                    let (hash, now) = (TokenHash::of(&given::secret(rest)), self.bench.clock.now());
+                    let revoked = self.bench.store.revoke_token(&hash, now, &invocation()).await;
+                    assert!(revoked.expect("memory"));
+                }
                 "wait" => {
                     let time = duration(rest).to_std();
                     self.bench.clock.advance(time.expect("positive"));
