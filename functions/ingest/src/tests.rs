@@ -18,8 +18,8 @@ use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::{
-    Decimal, Device, DeviceObservation, DevicePatch, Edit, Reading, RoomId, Scope, Timestamp,
-    Token, TokenHash,
+    Device, DeviceObservation, DevicePatch, Edit, Reading, RoomId, Scope, Timestamp, Token,
+    TokenHash,
 };
 use proptest::prelude::*;
 use runtime::auth::Auth;
