@@ -176,30 +176,6 @@ fn http(method: &str, path: &str, body: &str) -> Value {
 
 const ONE: &str = r#"{"device_id": "d", "room": "r", "temperature": 21.5}"#;
 
-/// What a refused request has stored is passed over only where the same request comes again.
-#[tokio::test]
-async fn after_a_refused_request_any_other_is_stored_as_it_is() {
-    let bench = Bench::new();
-    let at = |n: u64, value: u64| {
-        json!({"device_id": "a", "t": value, "timestamp": 1_768_147_200 + n}).to_string()
-    };
-    let batch = [at(0, 1), at(1, 1), at(2, 1)].join("\n");
-    let value = |reading: &Reading| reading.metrics().values().next().map(ToString::to_string);
-    let values = || bench.store.readings().iter().filter_map(value).collect::<Vec<_>>();
-    let refused = async || {
-        bench.store.leave_not_stored(&[2]);
-        assert_eq!(bench.post(&batch).await.0, 503);
-    };
-    refused().await;
-    assert_eq!(values(), ["1", "1"]);
-    assert_eq!(bench.post(&at(1, 2)).await.0, 201);
-    assert_eq!(bench.post(&at(1, 1)).await.0, 201, "the first value again, by itself");
-    assert_eq!(values(), ["1", "1"]);
-    assert_eq!(bench.post(&at(0, 3)).await.0, 201);
-    assert_eq!(bench.post(&batch).await.0, 201, "as a whole it comes after what was written since");
-    assert_eq!(values(), ["1", "1", "1"]);
-}
-
 /// Lambda's limit is on the whole event, in which the body is a JSON string.
 #[tokio::test]
 async fn ten_thousand_refusals_fit_into_one_answer_and_none_is_lost() {
@@ -255,58 +231,6 @@ fn accounts(status: i64, answer: &Value) -> (usize, Vec<u64>, Vec<u64>) {
     (accepted, refused, numbers(&answer["not_stored"]))
 }
 
-/// Ten readings of one device.
-fn ten_readings() -> String {
-    let readings =
-        (0..10).map(|n| json!({"device_id": "d", "t": n, "timestamp": 1_700_000_000 + n}));
-    Value::from(readings.collect::<Vec<_>>()).to_string()
-}
-
-#[tokio::test]
-async fn what_a_repetition_passes_over_is_not_called_accepted() {
-    let bench = Bench::new();
-    bench.store.leave_not_stored(&[7, 8, 9]);
-    let (status, answer) = bench.post(&ten_readings()).await;
-    assert_eq!((status, &answer["not_stored"]), (503, &json!([7, 8, 9])));
-    // Somebody deletes them all, and sends the same again.
-    let keys: Vec<_> = bench.store.readings().iter().map(ReadingKey::of).collect();
-    bench.store.delete_readings(&keys, &invocation()).await;
-
-    bench.store.leave_not_stored(&[2]);
-    let (status, answer) = bench.post(&ten_readings()).await;
-    assert_eq!((status, &answer["not_stored"]), (503, &json!([9])));
-    let detail = answer["detail"].as_str().expect("a text");
-    let expected = "Of 10 readings 2 are stored, and 7 were stored by an earlier attempt; send the";
-    assert!(detail.starts_with(expected), "{detail}");
-
-    let again = bench.post(&ten_readings()).await;
-    assert_eq!(again, (201, json!({"accepted": 1, "accepted_before": 9})));
-    assert_eq!(bench.store.readings().len(), 3, "these were written after the deletion");
-
-    // A repetition is one within two minutes.
-    bench.clock.advance(Duration::from_secs(120));
-    assert_eq!(bench.post(&ten_readings()).await, (201, json!({"accepted": 10})));
-    assert_eq!(bench.store.readings().len(), 10);
-}
-
-#[tokio::test]
-async fn the_same_readings_with_their_rooms_given_are_another_request() {
-    let bench = Bench::new();
-    let send = async |query: &str| {
-        let mut event = http("POST", "/readings", &ten_readings());
-        event["rawQueryString"] = json!(query);
-        bench.reply(event).await
-    };
-    // The registry fills in a room.
-    bench.post(r#"{"device_id": "d", "room": "kitchen", "t": 1, "timestamp": 1600000000}"#).await;
-    bench.store.leave_not_stored(&[9]);
-    assert_eq!(send("").await.0, 503);
-
-    assert_eq!(send("rooms=given").await, (201, json!({"accepted": 10})));
-    let in_a_room = bench.store.readings().iter().filter(|reading| reading.room.is_some()).count();
-    assert_eq!(in_a_room, 1, "as they were sent, none of the ten is in a room");
-}
-
 proptest! {
     /// Readings of three devices: by timestamp, of a few instants, or at their arrival, so many that
     /// no millisecond is left; some with a bad value, one device too many, some not stored.
@@ -353,27 +277,6 @@ proptest! {
             assert!(!failing.is_empty() || taken >= 10 || again.is_empty(), "{answer}");
         });
     }
-}
-
-#[tokio::test]
-async fn merging_makes_no_reading_endless() {
-    let bench = Bench::new();
-    let reading = |first: usize| {
-        let metrics: Vec<_> = (first..first + 64).map(|n| format!(r#""m{n}": 1"#)).collect();
-        format!(r#"{{"device_id": "d", "timestamp": 1768147200, {}}}"#, metrics.join(", "))
-    };
-    let merge = async |first: usize| {
-        let mut event = http("POST", "/readings", &reading(first));
-        event["rawQueryString"] = json!("merge=true");
-        bench.reply(event).await
-    };
-    for first in [0, 64, 128, 192] {
-        assert_eq!(merge(first).await.0, 201);
-    }
-    let (status, answer) = merge(256).await;
-    assert_eq!((status, &answer["errors"][0]["field"]), (400, &json!("m256")), "{answer}");
-    assert_eq!(merge(100).await.0, 201, "what it has already can be set");
-    assert_eq!(bench.post(&reading(256)).await.0, 201, "a put replaces, it does not add up");
 }
 
 #[tokio::test]
@@ -459,13 +362,6 @@ async fn bodies_beyond_the_limits_are_refused() {
     assert_eq!(post(&whole[..whole.len() - 9]).await.0, 400, "cut short");
 }
 
-/// A bench whose registry has more devices than memory holds: `d0` and so on, in the room `r`.
-async fn bench_beyond_memory() -> Bench {
-    let bench = Bench::new();
-    fill_beyond_memory(&bench).await;
-    bench
-}
-
 async fn fill_beyond_memory(bench: &Bench) {
     let at = bench.clock.now();
     for n in 0..=table::MAX_CACHED_ENTRIES {
@@ -474,66 +370,4 @@ async fn fill_beyond_memory(bench: &Bench) {
     }
     given::register_room(&bench.store, "r", at).await;
     bench.ingest.load().await;
-}
-
-#[tokio::test]
-async fn beyond_memory_a_device_is_looked_up_once_and_not_per_reading() {
-    let bench = bench_beyond_memory().await;
-    let counts = || {
-        let calls = bench.store.calls();
-        (calls.reads, calls.registry_writes)
-    };
-    let before = counts();
-    let body = r#"[{"device_id": "d7", "co2": 1}, {"device_id": "d10000", "room": "r", "co2": 2}]"#;
-    let mut expected = (before.0 + 1, before.1);
-    for _ in 0..3 {
-        bench.clock.advance(Duration::from_millis(1));
-        assert_eq!(bench.post(body).await.0, 201);
-        assert_eq!(counts(), expected);
-    }
-    assert!(
-        bench.store.readings().iter().all(|it| it.room.as_ref().is_some_and(|r| r.as_str() == "r"))
-    );
-    // A new device is registered once, with its room.
-    let new = r#"{"device_id": "new", "room": "s", "co2": 1}"#;
-    bench.clock.advance(Duration::from_millis(1));
-    assert_eq!(bench.post(new).await.0, 201);
-    expected = (expected.0 + 2, expected.1 + 2);
-    assert_eq!(counts(), expected);
-    bench.clock.advance(Duration::from_millis(1));
-    bench.post(r#"{"device_id": "new", "co2": 1}"#).await;
-    assert_eq!(counts(), expected);
-    assert_eq!(
-        bench.store.readings().last().expect("stored").room,
-        Some("s".parse().expect("an id"))
-    );
-}
-
-#[tokio::test]
-async fn beyond_memory_a_move_is_followed_and_a_persons_choice_is_seen_in_time() {
-    let bench = bench_beyond_memory().await;
-    let last_room = |bench: &Bench| {
-        let last = bench.store.readings().pop().expect("stored");
-        last.room.expect("a room").to_string()
-    };
-    let send = async |body: &str| {
-        bench.clock.advance(Duration::from_millis(1));
-        assert_eq!(bench.post(body).await.0, 201);
-        last_room(&bench)
-    };
-    let silent = r#"{"device_id": "d7", "co2": 1}"#;
-    assert_eq!(send(silent).await, "r");
-    send(r#"{"device_id": "d7", "room": "s", "co2": 1}"#).await;
-    assert_eq!(send(silent).await, "s", "moved by a reading");
-    let patch = DevicePatch { room: Edit::Set(given::room("t")), ..DevicePatch::default() };
-    let id = "d7".parse().expect("an id");
-    bench.store.edit_device(&id, &patch, Timestamp::MIN, &invocation()).await.expect("memory");
-    assert_eq!(send(silent).await, "s", "not known here yet");
-    bench.clock.advance(Duration::from_secs(3_600));
-    assert_eq!(send(silent).await, "t");
-    assert_eq!(
-        send(r#"{"device_id": "d7", "room": "s", "co2": 1}"#).await,
-        "t",
-        "a person chose it"
-    );
 }

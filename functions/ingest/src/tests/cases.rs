@@ -3,7 +3,8 @@
 //!
 //! A case begins at 16:00 of 2026-01-11, on a table without tokens. Steps:
 //!
-//! - `METHOD URL [HEADER: VALUE] BODY`; ` ⏎ ` is an end of a line of the body. The headers `gateway-id` and `gateway-time`
+//! - `METHOD URL [HEADER: VALUE] BODY`; ` ⏎ ` is an end of a line of the body, `{fields 0..256}` are fields of a line,
+//!   `f0=0` to `f255=255`, and `{metrics 0..64}` are members of a reading, `"m0": 1` to `"m63": 1`. The headers `gateway-id` and `gateway-time`
 //!   are not sent: they are the id and the time, after 16:00, that the gateway gives to the request.
 //! - `MQTT DEVICE PAYLOAD` is a message that the broker took at 16:00:00.007, `TOPIC TOPIC PAYLOAD` a payload of its own
 //!   at 16:00:03. Their answer is the receipt; a message that AWS repeats has the status 500.
@@ -13,6 +14,8 @@
 //!   sends requests with it, `{secret NAME}` is its text. `revoke NAME`. `at most 2 devices a token` sets the limit.
 //! - `loaded`: the instance has read the registry. `another instance` answers from here on; `another table` is empty.
 //!   `wait 60s` sets the clock.
+//! - `beyond memory`: the registry has more devices than memory holds, `d0` to `d10000` in the room `r`. `deleted`: all
+//!   readings are.
 //! - `left out 1, 2`: the table does not store these readings of the next write. `throttled 0`: it throttles the first of
 //!   those that are merged next.
 //! - `zone NAME` is the home's; `damaged rollups`: their state is. `person DEVICE room ROOM` and `person DEVICE name NAME`
@@ -24,7 +27,7 @@
 //!   `(ROOM)` one that the registry filled in, `NAMED>ROOM` another than the sender named. `stored NUMBER`: so many are.
 //! - `known DEVICE ROOM NAME`: the lines are all devices of the registry; `-` is no room or no name.
 //! - `room ROOM NAME`: the lines are all rooms of the registry. `metric DEVICE METRIC KIND UNIT HOLD`: a metric as the
-//!   registry has it; without a hold it has none.
+//!   registry has it; without a hold it has none. `metrics DEVICE NUMBER`: so many are known of the device.
 //! - `reads NUMBER`, `puts NUMBER`, `writes NUMBER`: the calls of the table; writes are of the registry. `log ~ TEXT`, `log !~ TEXT`.
 //! - `as NAME STATUS, NAME STATUS`, by itself: the request with each of these tokens, a millisecond after the other.
 
@@ -102,7 +105,7 @@ impl Bench {
 
 impl Run {
     async fn take(&mut self, step: &Step) {
-        let text = with_secrets(&self.answer.filled_in(&step.line.text));
+        let text = with_many(&with_secrets(&self.answer.filled_in(&step.line.text)));
         let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
         let expected = step.expected.iter();
         let expected = expected
@@ -160,6 +163,11 @@ impl Run {
                 self.bench.edit(device, patch).await;
             }
             "learned" => self.bench.learn().await,
+            "beyond" => fill_beyond_memory(&self.bench).await,
+            "deleted" => {
+                let keys: Vec<_> = store.readings().iter().map(ReadingKey::of).collect();
+                store.delete_readings(&keys, &invocation()).await;
+            }
             _ => {
                 if let [Line { number, text: tokens }] = &step.expected[..]
                     && let Some(tokens) = tokens.strip_prefix("as ")
@@ -281,6 +289,11 @@ impl Run {
             "puts" => self.calls.puts.to_string(),
             "writes" => self.calls.registry_writes.to_string(),
             "metric" => return different_metric(rest, devices),
+            "metrics" => {
+                let of_device = |device: &&Device| rest.starts_with(&format!("{} ", device.id()));
+                let device = devices.iter().find(of_device).expect("it is known");
+                format!("{} {}", device.id(), device.metrics().len())
+            }
             "log" => return differs(&json!(self.bench.log()), rest),
             _ => panic!("{expected}"),
         };
@@ -295,6 +308,25 @@ fn is_method(word: &str) -> bool {
 
 fn with_lines(body: &str) -> String {
     body.replace("⏎ ", "\n").replace(" \n", "\n")
+}
+
+/// A text with many fields in the place of `{fields 0..9}`, and many members in that of `{metrics 0..9}`.
+fn with_many(text: &str) -> String {
+    let field = |n: usize| format!("f{n}={n}");
+    let member = |n: usize| format!("\"m{n}\": 1");
+    let texts: [(&str, &dyn Fn(usize) -> String); 2] =
+        [("{fields ", &field), ("{metrics ", &member)];
+    let mut whole = text.to_owned();
+    for (opening, written) in texts {
+        while let Some((before, rest)) = whole.split_once(opening) {
+            let (numbers, behind) = rest.split_once('}').expect("its end");
+            let (first, end) = numbers.split_once("..").expect("a range");
+            let numbers = first.parse().expect(first)..end.parse().expect(end);
+            let many: Vec<String> = numbers.map(written).collect();
+            whole = format!("{before}{}{behind}", many.join(","));
+        }
+    }
+    whole
 }
 
 /// A text with the secrets in the place of `{secret NAME}`.
