@@ -18,8 +18,10 @@
 //!   readings are.
 //! - `left out 1, 2`: the table does not store these readings of the next write. `throttled 0`: it throttles the first of
 //!   those that are merged next.
-//! - `zone NAME` is the home's; `damaged rollups`: their state is. `person DEVICE room ROOM` and `person DEVICE name NAME`
-//!   are edits of a person. `learned`: the function registry has read what is stored.
+//! - `zone NAME` is the home's; `damaged rollups`: their state is. `learned`: the function registry has read what is
+//!   stored.
+//! - `person DEVICE room ROOM`, `name NAME` and `role METRIC none` are edits of a person; `role METRIC -` takes the role
+//!   away.
 //!
 //! Lines below a step may also be:
 //!
@@ -27,12 +29,12 @@
 //!   `(ROOM)` one that the registry filled in, `NAMED>ROOM` another than the sender named. `stored NUMBER`: so many are.
 //! - `known DEVICE ROOM NAME`: the lines are all devices of the registry; `-` is no room or no name.
 //! - `room ROOM NAME`: the lines are all rooms of the registry. `metric DEVICE METRIC KIND UNIT HOLD`: a metric as the
-//!   registry has it; without a hold it has none. `metrics DEVICE NUMBER`: so many are known of the device.
+//!   registry has it; behind the unit are its hold, `net`, its cycle and its role, if it has some. `metrics DEVICE NUMBER`: so many are known of the device.
 //! - `reads NUMBER`, `puts NUMBER`, `writes NUMBER`: the calls of the table; writes are of the registry. `log ~ TEXT`, `log !~ TEXT`.
 //! - `as NAME STATUS, NAME STATUS`, by itself: the request with each of these tokens, a millisecond after the other.
 
 use domain::given::metric;
-use domain::{Label, Unit};
+use domain::{Label, MetricPatch, Unit};
 use table::memory_db::{Calls, on};
 use table::{Action, Target};
 
@@ -157,6 +159,17 @@ impl Run {
                     }
                     "name" => {
                         DevicePatch { name: Edit::Set(given::label(value)), ..Default::default() }
+                    }
+                    "role" => {
+                        let (name, role) = value.split_once(' ').expect("a metric and a role");
+                        let role = match role {
+                            "-" => Edit::Clear,
+                            "none" => Edit::Set(domain::Role::None),
+                            _ => panic!("{rest}"),
+                        };
+                        let settings = MetricPatch { role, ..MetricPatch::default() };
+                        let metrics = [(metric(name), Some(settings))].into();
+                        DevicePatch { metrics, ..DevicePatch::default() }
                     }
                     _ => panic!("{rest}"),
                 };
@@ -369,7 +382,10 @@ fn different_metric(expected: &str, devices: &[Device]) -> Option<String> {
     let found = info.map_or_else(String::new, |info| {
         let unit = info.unit.as_ref().map_or("-", Unit::as_str);
         let hold = info.hold.map(|hold| format!(" {}m", hold.num_minutes())).unwrap_or_default();
-        format!("{} {unit}{hold}", info.kind.as_str())
+        let net = if info.is_net { " net" } else { "" };
+        let cycle = info.cycle.as_ref().map(|cycle| format!(" cycle {cycle}")).unwrap_or_default();
+        let role = info.role.map(|role| format!(" {}", role.as_str())).unwrap_or_default();
+        format!("{} {unit}{hold}{net}{cycle}{role}", info.kind.as_str())
     });
     (found != words[2..].join(" ")).then_some(found)
 }
