@@ -144,14 +144,8 @@ macro_rules! ports {
     ($when:ident $backend:ident($layout:ident)) => {
         run! { $when $backend($layout):
             readings(store):
-                a_reading_comes_back_as_it_was
-                put_twice_is_put_once
+                what_is_put_once_or_twice_comes_back_as_it_was
                 a_later_put_replaces_the_whole_reading
-                the_extremes_of_numbers_are_exact
-                reserved_words_are_names_of_metrics
-                the_largest_reading_is_one_item
-                putting_nothing_does_nothing
-                more_than_one_batch_is_put
                 a_reading_that_will_expire_is_read_like_any_other
                 a_merge_keeps_what_it_does_not_name
                 a_merge_of_nothing_is_a_put
@@ -184,8 +178,7 @@ macro_rules! ports {
                 a_refusal_refuses_the_whole
                 a_persons_room_is_never_moved
                 a_persons_settings_are_never_overwritten
-                as_many_metrics_as_a_reading_has_are_learned
-                more_metrics_than_one_reading_has_are_learned_at_once
+                metrics_are_learned_however_long_and_many_they_are
                 as_many_metrics_as_a_reading_has_are_described
                 a_room_learns_its_first_reading
                 learned_by_many_at_once_all_is_there
@@ -209,9 +202,7 @@ macro_rules! ports {
                 a_dropped_metric_is_forgotten_until_it_is_learned_again
                 a_device_and_its_new_room_are_written_together_or_not_at_all
                 rooms_chosen_at_once_are_one_after_the_other
-                a_room_has_a_name
-                a_room_has_a_home
-                a_room_is_said_to_be_outside
+                each_member_of_a_room_is_set_and_taken_away
                 nothing_edited_is_nothing_changed;
             meters(store):
                 a_circle_is_refused_however_long

@@ -4,7 +4,6 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use aws_lambda_events::encodings::Body;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use domain::Scope;
@@ -228,27 +227,6 @@ async fn what_the_gateway_refuses_by_itself_it_refuses_in_the_version_s_words() 
     let answer = send_with(&open, "POST", "/api/v2/write", origin, b"m value=1").await;
     assert_eq!((answer.status, answer.header("x-platform-error-code")), (403, Some("forbidden")));
     open.shutdown().await.expect("stops");
-}
-
-#[tokio::test]
-async fn gzip_that_a_gateway_damages_is_named_with_what_helps() {
-    let system = System::start(Options::default()).await.expect("it starts");
-    let damaged = gzip("m value=1");
-    let event = json!({
-        "version": "2.0",
-        "rawPath": "/api/v2/write",
-        "headers": {"content-encoding": "gzip", "content-type": "text/plain"},
-        "requestContext": {"http": {"method": "POST"}},
-        "body": String::from_utf8_lossy(&damaged),
-    });
-    let event = serde_json::from_value(event).expect("an event");
-    let answer = system.invoke_http(event).await.expect("an answer");
-    assert_eq!(answer.status_code, 400);
-    let Some(Body::Text(body)) = answer.body else { panic!("{answer:?}") };
-    let part = "gzip body damaged by the gateway: set content_encoding = \\\"identity\\\"";
-    assert!(body.contains(part), "{body}");
-    assert_eq!(send(&system, "POST", "/api/v2/write", b"m value=1").await.status, 204);
-    system.shutdown().await.expect("stops");
 }
 
 /// A line costs what a reading costs: one write unit, once its device is known.

@@ -390,56 +390,38 @@ pub(super) async fn rooms_chosen_at_once_are_one_after_the_other(store: &impl Po
     assert_eq!(answer!(store.rooms()).found.len(), 3);
 }
 
-pub(super) async fn a_room_has_a_name(store: &impl Ports) {
-    let before = Room::new(room("room-a"), at(0));
-    answer!(store.register_room(&before));
-    let named = Room { name: Some(label("Kitchen")), ..before.clone() };
-    for (name, expected) in [
-        (Edit::Set(label("Kitchen")), &named),
-        (Edit::Set(label("Kitchen")), &named),
-        (Edit::Keep, &named),
-        (Edit::Clear, &before),
-        (Edit::Clear, &before),
-    ] {
-        let patch = RoomPatch { name, ..RoomPatch::default() };
-        let asked = answer!(store.edit_room(&before.id, &patch));
-        assert_eq!(asked, UpdateOutcome::Updated(expected.clone()));
-        assert_eq!(answer!(store.room(&before.id)).as_ref(), Some(expected));
-    }
-}
-
-pub(super) async fn a_room_has_a_home(store: &impl Ports) {
-    let before = Room { name: Some(label("Kitchen")), ..Room::new(room("room-a"), at(0)) };
-    answer!(store.register_room(&before));
+/// Below each member: an edit of it, and the room as it is then.
+pub(super) async fn each_member_of_a_room_is_set_and_taken_away(store: &impl Ports) {
+    let plain = Room::new(room("room-a"), at(0));
+    answer!(store.register_room(&plain));
     let home: HomeId = "home-a".parse().expect("an id");
-    let housed = Room { home: Some(home.clone()), ..before.clone() };
-    for (home, expected) in [
-        (Edit::Set(home), &housed),
-        (Edit::Keep, &housed),
-        (Edit::Clear, &before),
-        (Edit::Clear, &before),
-    ] {
-        let patch = RoomPatch { home, ..RoomPatch::default() };
-        let asked = answer!(store.edit_room(&before.id, &patch));
-        assert_eq!(asked, UpdateOutcome::Updated(expected.clone()));
-        assert_eq!(answer!(store.rooms()).found, std::slice::from_ref(expected));
-    }
-}
+    let named = Room { name: Some(label("Kitchen")), ..plain.clone() };
+    let housed = Room { home: Some(home.clone()), ..named.clone() };
+    let said = |outside| Room { outside, ..named.clone() };
 
-pub(super) async fn a_room_is_said_to_be_outside(store: &impl Ports) {
-    let before = Room { name: Some(label("Garden")), ..Room::new(room("room-a"), at(0)) };
-    answer!(store.register_room(&before));
-    let said = |outside| Room { outside, ..before.clone() };
-    for (outside, expected) in [
-        (Edit::Set(true), Some(true)),
-        (Edit::Keep, Some(true)),
-        (Edit::Set(false), Some(false)),
-        (Edit::Clear, None),
+    let name = |name| RoomPatch { name, ..RoomPatch::default() };
+    let in_home = |home| RoomPatch { home, ..RoomPatch::default() };
+    let outside = |outside| RoomPatch { outside, ..RoomPatch::default() };
+    for (patch, expected) in [
+        (name(Edit::Set(label("Kitchen"))), &named),
+        (name(Edit::Set(label("Kitchen"))), &named),
+        (name(Edit::Keep), &named),
+        (name(Edit::Clear), &plain),
+        (name(Edit::Clear), &plain),
+        (name(Edit::Set(label("Kitchen"))), &named),
+        (in_home(Edit::Set(home)), &housed),
+        (in_home(Edit::Keep), &housed),
+        (in_home(Edit::Clear), &named),
+        (in_home(Edit::Clear), &named),
+        (outside(Edit::Set(true)), &said(Some(true))),
+        (outside(Edit::Keep), &said(Some(true))),
+        (outside(Edit::Set(false)), &said(Some(false))),
+        (outside(Edit::Clear), &named),
     ] {
-        let patch = RoomPatch { outside, ..RoomPatch::default() };
-        let asked = answer!(store.edit_room(&before.id, &patch));
-        assert_eq!(asked, UpdateOutcome::Updated(said(expected)));
-        assert_eq!(answer!(store.rooms()).found, [said(expected)]);
+        let asked = answer!(store.edit_room(&plain.id, &patch));
+        assert_eq!(asked, UpdateOutcome::Updated(expected.clone()), "{patch:?}");
+        assert_eq!(answer!(store.room(&plain.id)).as_ref(), Some(expected), "{patch:?}");
+        assert_eq!(answer!(store.rooms()).found, std::slice::from_ref(expected), "{patch:?}");
     }
 }
 

@@ -18,18 +18,48 @@ pub(super) async fn all_of(store: &impl Ports, id: &str) -> Vec<Reading> {
     page.items
 }
 
-pub(super) async fn a_reading_comes_back_as_it_was(store: &impl Ports) {
-    let in_a_room = reading_in("d", 0, "room-a");
-    let elsewhere = reading("d", 1, &[("current_w", "-512"), ("cumulative_kwh_p", "8048.1")]);
-    put(store, &[in_a_room.clone(), elsewhere.clone()]).await;
-    assert_eq!(all_of(store, "d").await, [in_a_room, elsewhere]);
+/// Numbers at the limits of what is stored exactly.
+const EXTREMES: &str = "0 1E-130 -1E-130 9.99E125 -9.99E125 99999999999999999999999999999999999999 \
+     9.9999999999999999999999999999999999999E125 -9.9999999999999999999999999999999999999E125 \
+     1.2345678901234567890123456789012345678E-130 12345678901234567890.123456789012345678 \
+     0.00000000000000000000000000000000000001 0.1 100000000000000000000000000000000000000000 \
+     1E40 1E-40";
+
+/// Words of `DynamoDB`'s expressions, and attributes that other items of the table have.
+const RESERVED: &str = "count min max sum avg hour minute second state type zone unit name time temp \
+     ttl data date day year percent status size level position range values select between kind \
+     metrics tags modulus tolerance";
+
+/// As many metrics as a reading may have, with the longest names and numbers.
+fn largest(id: &str, millis: i64) -> Reading {
+    let names: Vec<String> = (0..MAX_METRICS).map(|n| format!("{:x<60}_{n:03}", "m")).collect();
+    let number = "-1.2345678901234567890123456789012345678E-130";
+    let metrics: Vec<_> = names.iter().map(|name| (name.as_str(), number)).collect();
+    placed(reading(id, millis, &metrics), &"r".repeat(128))
 }
 
-pub(super) async fn put_twice_is_put_once(store: &impl Ports) {
-    let readings: Vec<_> = (0..30).map(|n| reading_in("d", n, "room-a")).collect();
-    put(store, &readings).await;
-    put(store, &readings).await;
-    assert_eq!(all_of(store, "d").await, readings);
+pub(super) async fn what_is_put_once_or_twice_comes_back_as_it_was(store: &impl Ports) {
+    let long = "i".repeat(128);
+    let of = |id: &str, count| (0..count).map(|n| reading_in(id, n, "room-a")).collect();
+    let reserved: Vec<_> = RESERVED.split(' ').map(|name| (name, "1")).collect();
+    let extremes = (0..).zip(EXTREMES.split(' '));
+    for (id, readings) in [
+        ("nothing", Vec::new()),
+        ("in-a-room", of("in-a-room", 1)),
+        ("elsewhere", vec![reading("elsewhere", 1, &[("current_w", "-512"), ("co2", "8048.1")])]),
+        ("below-a-batch", of("below-a-batch", 24)),
+        ("a-batch", of("a-batch", 25)),
+        ("beyond-a-batch", of("beyond-a-batch", 26)),
+        ("ten-batches", of("ten-batches", 226)),
+        ("extremes", extremes.map(|(n, it)| reading("extremes", n, &[("co2", it)])).collect()),
+        ("reserved", vec![reading("reserved", 0, &reserved)]),
+        (long.as_str(), (0..25).map(|n| largest(&long, n)).collect()),
+    ] {
+        for times in ["once", "twice"] {
+            put(store, &readings).await;
+            assert_eq!(all_of(store, id).await, readings, "{id} {times}");
+        }
+    }
 }
 
 pub(super) async fn a_later_put_replaces_the_whole_reading(store: &impl Ports) {
@@ -38,56 +68,6 @@ pub(super) async fn a_later_put_replaces_the_whole_reading(store: &impl Ports) {
     let second = reading("d", 0, &[("temperature", "22")]);
     put(store, std::slice::from_ref(&second)).await;
     assert_eq!(all_of(store, "d").await, [second]);
-}
-
-pub(super) async fn the_extremes_of_numbers_are_exact(store: &impl Ports) {
-    let values = "0 1E-130 -1E-130 9.99E125 -9.99E125 99999999999999999999999999999999999999 \
-         9.9999999999999999999999999999999999999E125 \
-         -9.9999999999999999999999999999999999999E125 \
-         1.2345678901234567890123456789012345678E-130 12345678901234567890.123456789012345678 \
-         0.00000000000000000000000000000000000001 0.1 100000000000000000000000000000000000000000 \
-         1E40 1E-40";
-    let readings: Vec<_> =
-        (0..).zip(values.split(' ')).map(|(n, value)| reading("d", n, &[("co2", value)])).collect();
-    put(store, &readings).await;
-    assert_eq!(all_of(store, "d").await, readings);
-}
-
-pub(super) async fn reserved_words_are_names_of_metrics(store: &impl Ports) {
-    // Words of DynamoDB's expressions, and attributes that other items of the table have.
-    let names = "count min max sum avg hour minute second state type zone unit name time temp \
-         ttl data date day year percent status size level position range values select between \
-         kind metrics tags modulus tolerance";
-    let metrics: Vec<_> = names.split(' ').map(|name| (name, "1")).collect();
-    let reading = reading("d", 0, &metrics);
-    put(store, std::slice::from_ref(&reading)).await;
-    assert_eq!(all_of(store, "d").await, [reading]);
-}
-
-pub(super) async fn the_largest_reading_is_one_item(store: &impl Ports) {
-    let id = "i".repeat(128);
-    let names: Vec<String> = (0..MAX_METRICS).map(|n| format!("{:x<60}_{n:03}", "m")).collect();
-    let metrics: Vec<_> = names
-        .iter()
-        .map(|name| (name.as_str(), "-1.2345678901234567890123456789012345678E-130"))
-        .collect();
-    let readings: Vec<_> =
-        (0..25).map(|n| placed(reading(&id, n, &metrics), &"r".repeat(128))).collect();
-    put(store, &readings).await;
-    assert_eq!(all_of(store, &id).await, readings);
-}
-
-pub(super) async fn putting_nothing_does_nothing(store: &impl Ports) {
-    put(store, &[]).await;
-}
-
-pub(super) async fn more_than_one_batch_is_put(store: &impl Ports) {
-    for count in [1, 24, 25, 26, 226] {
-        let id = format!("d{count}");
-        let readings: Vec<_> = (0..count).map(|n| reading_in(&id, n, "room-a")).collect();
-        put(store, &readings).await;
-        assert_eq!(all_of(store, &id).await, readings);
-    }
 }
 
 pub(super) async fn a_reading_that_will_expire_is_read_like_any_other(store: &impl Ports) {

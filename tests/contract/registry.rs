@@ -248,28 +248,17 @@ pub(super) async fn a_persons_settings_are_never_overwritten(store: &impl Ports)
     assert_eq!(Ok(now), expected);
 }
 
-pub(super) async fn as_many_metrics_as_a_reading_has_are_learned(store: &impl Ports) {
-    registered(store, "d").await;
-    let names: Vec<String> = (0..MAX_METRICS).map(|n| format!("{:x<60}_{n:03}", "m")).collect();
-    let learned = DeviceUpdate {
-        about: None,
-        metrics: names.iter().map(|name| metric(name)).collect(),
-        ..DeviceUpdate::default()
-    };
-    let now = written(learn(store, &learned).await);
-    assert_eq!(now.metrics().len(), MAX_METRICS + 1);
-    assert_eq!(device_now(store, "d").await, now);
-}
-
-pub(super) async fn more_metrics_than_one_reading_has_are_learned_at_once(store: &impl Ports) {
-    registered(store, "d").await;
-    let names: Vec<String> = (1..4 * MAX_METRICS).map(|n| format!("m{n}")).collect();
-    let learned = DeviceUpdate {
-        about: None,
-        metrics: names.iter().map(|name| metric(name)).collect(),
-        ..DeviceUpdate::default()
-    };
-    assert_eq!(written(learn(store, &learned).await).metrics().len(), 4 * MAX_METRICS);
+pub(super) async fn metrics_are_learned_however_long_and_many_they_are(store: &impl Ports) {
+    let long = (0..MAX_METRICS).map(|n| format!("{:x<60}_{n:03}", "m"));
+    let many = (1..4 * MAX_METRICS).map(|n| format!("m{n}"));
+    for (id, names) in [("long", long.collect::<Vec<String>>()), ("many", many.collect())] {
+        let before = registered(store, id).await;
+        let metrics = names.iter().map(|name| metric(name)).collect();
+        let learned = DeviceUpdate { metrics, ..DeviceUpdate::default() };
+        let now = written(learn_of(store, &before, &learned).await);
+        assert_eq!(now.metrics().len(), names.len() + 1, "{id}");
+        assert_eq!(device_now(store, id).await, now, "{id}");
+    }
 }
 
 /// Each has a unit, so the whole description is longer than one expression.

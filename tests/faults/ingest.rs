@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::proxy::{Effect, Fault, Proxy, Share};
 use super::seeded;
 use crate::engine::{Engine, Table};
-use crate::given::{Answer, START, at, minute, post, reading, reading_in, request, sent};
+use crate::given::{Answer, at, minute, post, reading, reading_in, request, sent};
 use crate::home::Home;
 
 /// A home whose readings are of now.
@@ -23,6 +23,20 @@ fn on(store: DynamoStore) -> Home<DynamoStore> {
 /// A home that reaches the table through the proxy.
 fn by_way_of(proxy: &Proxy, table: &Table) -> Home<DynamoStore> {
     on(table.store_by_way_of(proxy.url()))
+}
+
+/// A home that reaches its table through a proxy which passes on everything.
+struct Behind {
+    table: Table,
+    proxy: Proxy,
+    home: Home<DynamoStore>,
+}
+
+async fn behind_a_proxy() -> Behind {
+    let table = Engine::embedded().await.table(true).await;
+    let proxy = Proxy::start(table.endpoint(), |_| None).await;
+    let home = by_way_of(&proxy, &table);
+    Behind { table, proxy, home }
 }
 
 async fn send(home: &Home<DynamoStore>, readings: &[Reading], deadline: Deadline) -> Answer {
@@ -83,9 +97,7 @@ fn not_stored(answer: &Answer) -> Vec<usize> {
 
 #[tokio::test]
 async fn storing_costs_one_request_for_25_readings_and_reads_nothing() {
-    let table = Engine::embedded().await.table(true).await;
-    let proxy = Proxy::start(table.endpoint(), |_| None).await;
-    let home = by_way_of(&proxy, &table);
+    let Behind { table: _table, proxy, home } = behind_a_proxy().await;
     home.ingest().load().await;
     assert_eq!(proxy.take_operations(), ["Query", "Query"], "devices and rooms");
     assert_eq!(send(&home, &readings(6), minute()).await.status, 201);
@@ -109,9 +121,7 @@ async fn storing_costs_one_request_for_25_readings_and_reads_nothing() {
 #[tokio::test]
 async fn readings_of_the_past_are_marked_first_at_most_three_times_in_ten_seconds() {
     const DAY: i64 = 86_400_000;
-    let table = Engine::embedded().await.table(true).await;
-    let proxy = Proxy::start(table.endpoint(), |_| None).await;
-    let home = by_way_of(&proxy, &table);
+    let Behind { table, proxy, home } = behind_a_proxy().await;
     send(&home, &readings(6), minute()).await;
     proxy.take_operations();
     let mut marks = 0;
@@ -183,9 +193,7 @@ async fn what_is_acknowledged_is_stored_and_the_rest_is_named() {
 
 #[tokio::test]
 async fn many_that_are_merged_are_inserted_where_they_are_new() {
-    let table = Engine::embedded().await.table(true).await;
-    let proxy = Proxy::start(table.endpoint(), |_| None).await;
-    let home = by_way_of(&proxy, &table);
+    let Behind { table: _table, proxy, home } = behind_a_proxy().await;
     assert_eq!(send(&home, &readings(6), minute()).await.status, 201);
     let asked = async |from: usize, to: i64| {
         proxy.take_operations();
@@ -257,24 +265,6 @@ async fn what_is_merged_through_faults_is_there_whole() {
 }
 
 #[tokio::test]
-async fn what_nobody_waits_for_fails_until_it_is_stored() {
-    let table = Engine::embedded().await.table(true).await;
-    let proxy = Proxy::start(table.endpoint(), |_| None).await;
-    let home = by_way_of(&proxy, &table);
-    home.ingest().load().await;
-    let readings = readings(3);
-    let payload = sent(&readings[0]).to_string().into_bytes();
-    let message = ingest::MqttMessage { device_id: "d0".to_owned(), timestamp: START, payload };
-    let event = || ingest::Event::Iot(message.clone());
-    proxy.replan(|_| Some(Fault::Unprocessed(Share::All)));
-    let failed = home.ingest().handle(event(), Deadline::after(Duration::from_millis(400))).await;
-    assert!(failed.is_err(), "the rule repeats what fails");
-    proxy.replan(|_| None);
-    home.ingest().handle(event(), minute()).await.expect("stored");
-    assert_eq!(is_stored(&table, &readings).await, [true, false, false]);
-}
-
-#[tokio::test]
 async fn what_is_never_done_ends_before_the_deadline() {
     let table = Engine::embedded().await.table(true).await;
     for fault in [
@@ -304,9 +294,7 @@ async fn what_is_never_done_ends_before_the_deadline() {
 
 #[tokio::test]
 async fn what_is_throttled_as_a_whole_is_tried_for_longer_than_the_sdk_does() {
-    let table = Engine::embedded().await.table(true).await;
-    let proxy = Proxy::start(table.endpoint(), |_| None).await;
-    let home = by_way_of(&proxy, &table);
+    let Behind { table: _table, proxy, home } = behind_a_proxy().await;
     home.ingest().load().await;
     for operation in ["BatchWriteItem", "UpdateItem"] {
         // The SDK tries four times. Each further refusal costs seconds of the sender's patience.
@@ -340,19 +328,6 @@ async fn one_silent_connection_is_given_up_and_the_batch_sent_again() {
         assert_eq!(answer.status, 201, "{answer:?}");
         assert!(is_stored(&table, &readings).await.iter().all(|found| *found));
     }
-}
-
-#[tokio::test]
-async fn without_the_registry_nothing_is_stored_and_all_is_named() {
-    let table = Engine::embedded().await.table(true).await;
-    let no_reads = |call: &super::Call| (call.operation == "Query").then_some(Fault::Throttled);
-    let proxy = Proxy::start(table.endpoint(), no_reads).await;
-    let home = by_way_of(&proxy, &table);
-    home.ingest().load().await;
-    let readings = readings(3);
-    let answer = send(&home, &readings, Deadline::after(Duration::from_secs(3))).await;
-    assert_eq!((answer.status, not_stored(&answer)), (503, vec![0, 1, 2]));
-    assert_eq!(is_stored(&table, &readings).await, [false; 3]);
 }
 
 #[tokio::test]

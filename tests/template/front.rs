@@ -15,8 +15,14 @@ const WITHOUT_FUNCTION_URLS: &str = "ap-south-2 ap-southeast-4 ap-southeast-5 ap
 const FRONTS: [&str; 3] = ["both", "function-urls", "http-api"];
 const METHODS: [&str; 6] = ["get", "head", "post", "put", "patch", "delete"];
 
-/// What exists of the two fronts: function URLs and HTTP APIs.
-fn fronts(parameters: &[(&str, &str)]) -> (usize, usize) {
+/// What exists of the two fronts: numbers of function URLs and of HTTP APIs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Fronts {
+    urls: usize,
+    apis: usize,
+}
+
+fn fronts(parameters: &[(&str, &str)]) -> Fronts {
     let resources = template().resources(parameters).expect("resources");
     let count = |kind| all(&resources, kind).count();
     let (urls, apis) = (count("AWS::Lambda::Url"), count("AWS::ApiGatewayV2::Api"));
@@ -24,7 +30,7 @@ fn fronts(parameters: &[(&str, &str)]) -> (usize, usize) {
     let told = &environment(&resources, "query")["INGEST_URL"];
     let expected = if urls == 2 { host("IngestFunction") } else { json!("") };
     assert_eq!(told, &expected, "{parameters:?}");
-    (urls, apis)
+    Fronts { urls, apis }
 }
 
 /// A function's URL without the slash at its end.
@@ -38,8 +44,13 @@ fn host(function: &str) -> Value {
 /// A new parameter takes its default on an update too, so the default keeps the API of an older stack.
 #[test]
 fn a_stack_has_function_urls_and_the_api_unless_front_names_one() {
-    assert_eq!(fronts(&[]), (2, 1));
-    for (front, expected) in FRONTS.iter().zip([(2, 1), (2, 0), (0, 1)]) {
+    let both = Fronts { urls: 2, apis: 1 };
+    assert_eq!(fronts(&[]), both);
+    for (front, expected) in [
+        ("both", both),
+        ("function-urls", Fronts { apis: 0, ..both }),
+        ("http-api", Fronts { urls: 0, ..both }),
+    ] {
         assert_eq!(fronts(&[("Front", front), ("AWS::Region", "eu-west-1")]), expected, "{front}");
     }
 }
@@ -49,7 +60,7 @@ fn a_region_without_function_urls_has_the_api_alone() {
     for region in WITHOUT_FUNCTION_URLS.split(' ') {
         for front in FRONTS {
             let chosen = [("Front", front), ("AWS::Region", region)];
-            assert_eq!(fronts(&chosen), (0, 1), "{chosen:?}");
+            assert_eq!(fronts(&chosen), Fronts { urls: 0, apis: 1 }, "{chosen:?}");
         }
     }
 }

@@ -12,6 +12,8 @@ mod meters;
 mod newest;
 mod restore;
 mod room_means;
+#[path = "../../../tests/scenario.rs"]
+mod scenario;
 mod series;
 mod sources;
 mod tokens;
@@ -37,6 +39,7 @@ use table::{
 };
 
 use super::*;
+use scenario::Answer;
 
 struct Bench {
     store: MemoryDb,
@@ -45,38 +48,11 @@ struct Bench {
     log: Arc<Mutex<String>>,
 }
 
-struct Answer {
-    status: i64,
-    headers: Value,
-    text: String,
-    /// The size of the whole event that Lambda has to carry.
-    event_bytes: usize,
-}
-
 impl Answer {
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON: {}", self.text))
-    }
-
-    /// What a refusal says: its status and its detail.
-    fn problem(&self) -> String {
-        let detail = self.json()["detail"].as_str().unwrap_or_default().to_owned();
-        format!("{} {detail}", self.status)
-    }
-
     /// The rows of a list.
     fn rows(&self) -> Vec<Value> {
         let rows = self.json()["data"].as_array().cloned();
         rows.unwrap_or_else(|| panic!("no rows: {}", self.text))
-    }
-
-    fn header(&self, name: &str) -> &str {
-        self.headers[name].as_str().unwrap_or_default()
-    }
-
-    /// The address of the next page.
-    fn next(&self) -> Option<&str> {
-        self.header("link").strip_prefix('<')?.split('>').next()
     }
 }
 
@@ -137,13 +113,8 @@ impl Bench {
         event["requestContext"]["requestId"] = json!("request-1");
         event["body"] = json!(body);
         let event = serde_json::from_value(event).expect("an event");
-        let answer = json!(self.query.handle(event, Deadline::after(Duration::from_secs(5))).await);
-        Answer {
-            event_bytes: answer.to_string().len(),
-            status: answer["statusCode"].as_i64().expect("a status"),
-            text: answer["body"].as_str().unwrap_or_default().to_owned(),
-            headers: answer["headers"].clone(),
-        }
+        let deadline = Deadline::after(Duration::from_secs(5));
+        Answer::in_reply(&json!(self.query.handle(event, deadline).await))
     }
 
     /// Stores readings, and registers their devices and rooms or adds what the readings say to them.
@@ -185,6 +156,18 @@ impl Bench {
             }
         }
         given::seal(&self.store, zone.name(), until).await;
+    }
+
+    /// Registers more devices and rooms than memory holds: `d00000` and so on in the room `r`, and `e00300` and so on
+    /// in rooms of their own.
+    async fn fill_beyond_memory(&self) {
+        for n in 0..=table::MAX_CACHED_ENTRIES {
+            let here = if n < 300 { "r".to_owned() } else { format!("room-{n:05}") };
+            let letter = if n < 300 { 'd' } else { 'e' };
+            let first = reading(&format!("{letter}{n:05}"), 0, &here);
+            given::register_devices_of(&self.store, &[first]).await;
+            given::register_room(&self.store, &format!("room-{n:05}"), at_minute(0)).await;
+        }
     }
 
     async fn note_rooms(&self, readings: &[Reading]) {
@@ -309,17 +292,10 @@ async fn a_walk_along_cursors_finds_every_reading_once_in_order() {
     }
 }
 
-/// A bench whose registry has more devices and rooms than memory holds: with those of the bench, `d00000` and so
-/// on in the room `r`, and `e00000` and so on in rooms of their own.
+/// A bench whose registry is beyond memory.
 async fn bench_beyond_memory() -> Bench {
     let bench = Bench::new().await;
-    for n in 0..=table::MAX_CACHED_ENTRIES {
-        let here = if n < 300 { "r".to_owned() } else { format!("room-{n:05}") };
-        let letter = if n < 300 { 'd' } else { 'e' };
-        let first = reading(&format!("{letter}{n:05}"), 0, &here);
-        given::register_devices_of(&bench.store, &[first]).await;
-        given::register_room(&bench.store, &format!("room-{n:05}"), at_minute(0)).await;
-    }
+    bench.fill_beyond_memory().await;
     bench
 }
 
@@ -343,57 +319,6 @@ async fn a_registry_beyond_memory_is_walked_page_by_page() {
         assert_eq!(found.len(), number, "{path}");
         assert!(found.is_sorted_by(|a, b| a < b), "{path}");
     }
-}
-
-#[tokio::test]
-async fn beyond_memory_each_device_is_read_from_the_table() {
-    let bench = bench_beyond_memory().await;
-    assert_eq!(bench.get("/devices/e09999").await.status, 200);
-    assert_eq!(bench.get("/rooms/room-09999").await.status, 200);
-    assert_eq!(bench.get("/devices/nobody").await.status, 404);
-    let patch = |body| bench.send("PATCH", "/devices/e09999", json!({}), body);
-    assert_eq!(patch(r#"{"name": "Far"}"#).await.status, 200);
-    assert_eq!(bench.get("/devices/e09999").await.json()["name"], "Far");
-    assert_eq!(patch(r#"{"behind": "e09998"}"#).await.status, 200);
-    let round = bench.send("PATCH", "/devices/e09998", json!({}), r#"{"behind": "e09999"}"#).await;
-    assert_eq!(round.status, 400);
-    assert!(round.text.contains("e09999 is itself behind e09998"), "{}", round.text);
-}
-
-#[tokio::test]
-async fn beyond_memory_a_room_answers_and_the_home_says_why_not() {
-    let bench = bench_beyond_memory().await;
-    let latest = bench.get("/rooms/r/devices?latest=1&limit=5").await;
-    let has_values: Vec<bool> =
-        latest.rows().iter().map(|device| !device["latest"].is_null()).collect();
-    assert_eq!(has_values, [true, true, false, false, false], "{}", latest.text);
-    let range = bench.get("/rooms/r/readings?from=-2h&limit=3&format=csv").await;
-    assert_eq!(range.status, 200);
-    let many = bench.get("/rooms/r/series?from=-2h&every=1h").await;
-    assert_eq!(many.status, 422);
-    assert!(many.text.contains("more than 200 devices"), "{}", many.text);
-    assert_eq!(bench.get("/rooms/room-09999/series?from=-2h&every=1h").await.status, 200);
-    let home = bench.get("/series?from=-2h&every=1h").await;
-    assert_eq!(home.status, 422);
-    assert!(home.text.contains("more than 10000 devices"), "{}", home.text);
-}
-
-#[tokio::test]
-async fn a_throttled_table_is_answered_with_503_and_retry_after() {
-    let bench = Bench::new().await;
-    bench.query.load().await;
-    bench.store.fail_with([StoreError::Throttled("x".into())]);
-    let answer = bench.get("/devices/a/readings").await;
-    assert_eq!((answer.status, answer.header("retry-after")), (503, "2"));
-}
-
-#[tokio::test]
-async fn a_list_in_memory_is_answered_while_the_table_times_out() {
-    let bench = Bench::new().await;
-    bench.query.load().await;
-    bench.clock.advance(Duration::from_secs(61));
-    bench.store.fail_with([StoreError::TimedOut]);
-    assert_eq!(bench.get("/devices").await.status, 200, "an old list is better than none");
 }
 
 #[tokio::test]
@@ -567,38 +492,6 @@ async fn a_parameter_that_cannot_be_taken_costs_no_read() {
     }
     assert_eq!(bench.patch("/devices/a?x=1", r#"{"name": "x"}"#).await.status, 400);
     assert_eq!(bench.store.calls(), before);
-}
-
-#[tokio::test]
-async fn a_panic_is_one_answer_of_ours_and_the_next_request_is_answered() {
-    let bench = Bench::new().await;
-    bench.query.load().await;
-    bench.store.panic_after(0, "index out of bounds");
-    let answer = bench.get("/devices/a/readings").await;
-    assert_eq!(
-        (answer.status, &answer.json()["type"]),
-        (500, &json!("urn:roomtide:problem:internal"))
-    );
-    assert!(!answer.text.contains("index out"), "{}", answer.text);
-    let log = bench.log();
-    assert!(log.contains("the code panicked: index out of bounds"), "{log}");
-    assert!(log.contains(r#""level":"ERROR""#), "{log}");
-    assert_eq!(bench.get("/devices/a/readings").await.status, 200);
-}
-
-#[tokio::test]
-async fn a_token_that_cannot_be_looked_up_is_logged_with_its_cause() {
-    let bench = Bench::with(true);
-    bench.store.fail_with([StoreError::Unavailable("connection refused".into())]);
-    let headers = json!({"authorization": format!("Bearer {}", given::secret("canary"))});
-    let answer = bench.send("GET", "/devices", headers, "").await;
-    assert_eq!(answer.status, 503);
-    let log = bench.log();
-    assert!(
-        log.contains(r#""table.error":"the table cannot be reached: connection refused""#),
-        "{log}"
-    );
-    assert!(!log.contains("canary"), "{log}");
 }
 
 #[tokio::test]

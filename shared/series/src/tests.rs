@@ -26,7 +26,7 @@ use super::device::{DeviceRows, device_rows};
 use super::error::SeriesError;
 use super::gather::{DeviceQuestion, DeviceRollups, Level, RollupPiece, gather};
 use super::grid::Grid;
-use super::horizon::{RollupStateCache, ceiling};
+use super::horizon::{Horizon, RollupStateCache, ceiling};
 use super::values::RowValues;
 
 const COUNTER: &str = "cumulative_kwh_p";
@@ -157,14 +157,41 @@ impl Home {
         self.store.begin_rollups(&state, &invocation()).await.expect("memory");
     }
 
+    /// How far the rollups are.
+    async fn horizon(&self, now: Timestamp) -> Horizon {
+        let known = RollupStateCache::new(RollupDelay::default());
+        known.read(Session::new(&self.store, &invocation(), now)).await.expect("memory")
+    }
+
+    async fn values<'a>(&self, question: &DeviceQuestion<'a>, names: &[&str]) -> DeviceRows<'a> {
+        let names: Vec<MetricName> = names.iter().map(|name| metric(name)).collect();
+        let invocation = invocation();
+        let session = session(&self.store, &invocation);
+        device_rows(session, question, &names, |_| true).await.expect("within reach")
+    }
+
+    /// What the device measured of a metric in a room, as one row, and what was read for it.
+    async fn in_room(
+        &self,
+        room: &str,
+        name: &str,
+        whole: TimeRange,
+        now: Timestamp,
+    ) -> (RowValues, DeviceRollups) {
+        let (rooms, grid) = ([given::room(room)].into(), Grid::total(whole));
+        let horizon = self.horizon(now).await;
+        let question = DeviceQuestion::of(&self.device, &grid, &horizon, Level::Days, now);
+        let question = DeviceQuestion { rooms: Some(&rooms), ..question };
+        let DeviceRows { metrics, gathered, .. } = self.values(&question, &[name]).await;
+        (metrics[&metric(name)].rows[0].clone(), gathered)
+    }
+
     async fn gathered(
         &self,
         range: TimeRange,
         now: Timestamp,
     ) -> Result<DeviceRollups, SeriesError> {
-        let horizon = RollupStateCache::new(RollupDelay::default());
-        let horizon =
-            horizon.read(Session::new(&self.store, &invocation(), now)).await.expect("memory");
+        let horizon = self.horizon(now).await;
         let grid = Grid::total(range);
         let question = DeviceQuestion::of(&self.device, &grid, &horizon, Level::Days, now);
         gather(session(&self.store, &invocation()), &question).await
@@ -176,14 +203,9 @@ impl Home {
         coarsest: Level,
         now: Timestamp,
     ) -> BTreeMap<MetricName, Vec<RowValues>> {
-        let horizon = RollupStateCache::new(RollupDelay::default());
-        let horizon =
-            horizon.read(Session::new(&self.store, &invocation(), now)).await.expect("memory");
+        let horizon = self.horizon(now).await;
         let question = DeviceQuestion::of(&self.device, grid, &horizon, coarsest, now);
-        let names = [COUNTER, POWER, GAUGE].map(metric);
-        let found =
-            device_rows(session(&self.store, &invocation()), &question, &names, |_| true).await;
-        let found = found.expect("within reach");
+        let found = self.values(&question, &[COUNTER, POWER, GAUGE]).await;
         found.metrics.into_iter().map(|(name, it)| (name, it.rows)).collect()
     }
 
@@ -267,8 +289,7 @@ async fn of_a_device_there_are_its_rows_and_its_stays_and_no_second_copy() {
         reading(plus(first, n * 60_000), room(n), &others)
     };
     let home = Home::of((0..1_440).map(of).collect(), "UTC").await;
-    let horizon = RollupStateCache::new(RollupDelay::default());
-    let horizon = horizon.read(session(&home.store, &invocation())).await.expect("memory");
+    let horizon = home.horizon(Timestamp::MAX).await;
     let grid = Grid::of(CalendarUnit::Minute, range(first, plus(first, DAY)), home.zone);
     let grid = grid.expect("few rows");
     let question =
@@ -285,8 +306,7 @@ async fn of_a_device_there_are_its_rows_and_its_stays_and_no_second_copy() {
     let is_asked = |piece: &RollupPiece| piece.rollup.metrics.keys().eq(&names);
     assert!(pieces.len() == 1_440 && pieces.iter().all(is_asked), "only what is asked for");
 
-    let found = device_rows(session(&home.store, &invocation()), &question, &names, |_| true).await;
-    let DeviceRows { gathered, metrics, .. } = found.expect("within reach");
+    let DeviceRows { gathered, metrics, .. } = home.values(&question, &[GAUGE]).await;
     assert_eq!((gathered.pieces.len(), gathered.of_readings.len()), (3, 0));
     assert!(gathered.pieces.iter().all(|piece| piece.rollup.metrics.is_empty()));
     assert_eq!(metrics[&metric(GAUGE)].rows.len(), 1_440);
@@ -427,7 +447,6 @@ async fn a_power_ahead_of_now_holds_in_a_room_until_the_device_leaves() {
     let minute = |n: i64| plus(now, n * 60_000);
     let power = |n, room| reading(minute(n), room, &[(POWER, "600".to_owned())]);
     let gauge = |n, room| reading(minute(n), room, &[(GAUGE, "20".to_owned())]);
-    let rooms = BTreeSet::from(["hall".parse().expect("an id")]);
     for first_elsewhere in [power(65, "loft"), gauge(65, "loft")] {
         let readings = vec![
             power(55, "hall"),
@@ -438,17 +457,10 @@ async fn a_power_ahead_of_now_holds_in_a_room_until_the_device_leaves() {
             gauge(85, "hall"),
         ];
         let home = Home::of(readings, "UTC").await;
-        let horizon = RollupStateCache::new(RollupDelay::default());
-        let horizon =
-            horizon.read(Session::new(&home.store, &invocation(), now)).await.expect("memory");
         let of = async |from, to| {
-            let grid = Grid::total(range(minute(from), minute(to)));
-            let question = DeviceQuestion::of(&home.device, &grid, &horizon, Level::Days, now);
-            let question = DeviceQuestion { rooms: Some(&rooms), ..question };
-            let names = [metric(POWER)];
-            let found =
-                device_rows(session(&home.store, &invocation()), &question, &names, |_| true).await;
-            total_area(&found.expect("within reach").metrics[&metric(POWER)].rows)
+            let whole = range(minute(from), minute(to));
+            let (row, _) = home.in_room("hall", POWER, whole, now).await;
+            total_area(&[row])
         };
         let minutes = |number: i64| Some(Exact::from(600 * number * 60_000));
         assert_eq!(of(40, 90).await, minutes(10));
@@ -530,25 +542,13 @@ async fn a_device_that_moved_counts_in_each_room_for_its_stay() {
         .collect();
     let home = Home::of(readings, "UTC").await;
     home.roll_up(range(first, plus(first, 2 * DAY)), || true).await;
-    let horizon = RollupStateCache::new(RollupDelay::default());
-    let horizon = horizon.read(session(&home.store, &invocation())).await.expect("memory");
-    let grid = Grid::total(range(first, plus(first, 2 * DAY)));
+    let (whole, now) = (range(first, plus(first, 2 * DAY)), plus(first, 9 * DAY));
     for (room, expected, count) in [("hall", 39 + 131, 172), ("loft", 19, 20)] {
-        let rooms = [given::room(room)].into();
-        let now = plus(first, 9 * DAY);
-        let question = DeviceQuestion::of(&home.device, &grid, &horizon, Level::Days, now);
-        let question = DeviceQuestion { rooms: Some(&rooms), ..question };
-        let found =
-            device_rows(session(&home.store, &invocation()), &question, &[metric(COUNTER)], |_| {
-                true
-            })
-            .await;
-        let found = found.expect("within reach");
-        let row = &found.metrics[&metric(COUNTER)].rows[0];
+        let (row, gathered) = home.in_room(room, COUNTER, whole, now).await;
         assert_eq!(row.increase.amount, Some(Exact::from(i64::from(expected))), "{room}");
         assert_eq!(row.rollup.as_ref().map(|it| it.count), Some(count), "{room}");
         let levels: BTreeSet<_> = [Level::Days, Level::QuarterHours].into();
-        assert!(found.gathered.levels.is_subset(&levels), "{:?}", found.gathered.levels);
+        assert!(gathered.levels.is_subset(&levels), "{:?}", gathered.levels);
     }
 }
 
@@ -563,25 +563,12 @@ async fn a_reading_whose_values_do_not_count_takes_a_device_elsewhere() {
     for sealed in [0, 45, 60] {
         let home = Home::of(readings.clone(), "UTC").await;
         home.roll_up(range(first, minute(sealed.max(1))), || true).await;
-        let horizon = RollupStateCache::new(RollupDelay::default());
-        let horizon = horizon
-            .read(Session::new(&home.store, &invocation(), minute(90)))
-            .await
-            .expect("memory");
-        let rooms = [given::room("hall")].into();
         // Of 600 W those are the minutes in the hall: to the reading in the loft, and from the return for 15.
         for (from, to, minutes) in [(0, 90, 18 + 15), (0, 22, 18), (22, 90, 15), (16, 30, 2)] {
-            let grid = Grid::total(range(minute(from), minute(to)));
-            let question =
-                DeviceQuestion::of(&home.device, &grid, &horizon, Level::Days, minute(90));
-            let question = DeviceQuestion { rooms: Some(&rooms), ..question };
-            let (names, invocation) = ([metric(POWER)], invocation());
-            let found =
-                device_rows(session(&home.store, &invocation), &question, &names, |_| true).await;
-            let found = found.expect("within reach");
-            let area = found.metrics[&metric(POWER)].rows[0].area.clone().expect("some");
+            let whole = range(minute(from), minute(to));
+            let (row, _) = home.in_room("hall", POWER, whole, minute(90)).await;
             let expected = Exact::from(minutes * 60_000 * 600_u64);
-            assert_eq!(area.area, expected, "{sealed}: {from} to {to}");
+            assert_eq!(row.area.expect("some").area, expected, "{sealed}: {from} to {to}");
         }
     }
 }

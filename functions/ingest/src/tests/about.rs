@@ -104,56 +104,6 @@ async fn the_guide_s_board_is_known_with_its_first_reading() {
 }
 
 #[tokio::test]
-async fn a_wrong_about_refuses_its_reading_and_is_named() {
-    let bench = Bench::new();
-    let body = r#"[{"device_id": "d", "t": 1, "about": {"name": "Hall"}},
-        {"device_id": "e", "t": 1, "about": {"metrics": {"t": {"kind": "meter"}}}},
-        {"device_id": "f", "t": 1, "about": {"colour": "red"}},
-        {"device_id": "g", "t": 1, "about": "red"},
-        {"device_id": "h", "about": {"name": "Nothing measured"}}]"#;
-    let (status, answer) = bench.post(body).await;
-    assert_eq!((status, &answer["accepted"]), (207, &json!(1)), "{answer}");
-    let fields: Vec<_> =
-        answer["rejected"].as_array().expect("refusals").iter().map(|it| &it["field"]).collect();
-    assert_eq!(
-        fields,
-        [&json!("about.metrics.t.kind"), &json!("about.colour"), &json!("about"), &Value::Null]
-    );
-    assert_eq!(bench.devices().await.len(), 1);
-    assert_eq!(bench.named("d").await, Some(label("Hall")));
-}
-
-#[tokio::test]
-async fn a_number_of_this_name_is_a_metric_as_ever() {
-    let bench = Bench::new();
-    assert_eq!(bench.post(r#"{"device_id": "d", "about": 5}"#).await.0, 201);
-    assert!(bench.device("d").await.metrics().contains_key(&metric("about")));
-}
-
-#[tokio::test]
-async fn only_metrics_of_the_reading_are_described_and_what_is_known_stays() {
-    let bench = Bench::new();
-    let send = async |second: u32, name: &str, unit: &str| {
-        let body = json!({"device_id": "d", "timestamp": 1_768_147_200 + second, "power": 5, "about": {
-            "name": name, "metrics": {"power": {"unit": unit}, "absent": {"unit": unit}},
-        }});
-        assert_eq!(bench.post(&body.to_string()).await.0, 201);
-        bench.learn().await;
-    };
-    send(0, "Roof", "W").await;
-    send(1, "Other", "kW").await;
-    let device = bench.device("d").await;
-    assert_eq!(device.metrics().keys().collect::<Vec<_>>(), [&metric("power")]);
-    assert_eq!(device.metrics()[&metric("power")].unit, Some(given::unit("W")));
-    assert_eq!(device.shown_name(), Some(&label("Roof")));
-
-    let patch = DevicePatch { name: Edit::Set(label("South roof")), ..DevicePatch::default() };
-    bench.edit("d", patch).await;
-    send(2, "Roof", "W").await;
-    assert_eq!(bench.device("d").await.shown_name(), Some(&label("South roof")));
-}
-
-#[tokio::test]
 async fn a_reading_has_256_metrics_each_described_and_a_device_6_kib_of_texts() {
     let bench = Bench::new();
     let reading = |number: usize| {
@@ -207,23 +157,6 @@ async fn who_may_write_for_a_device_may_say_what_it_is_and_nobody_else() {
     let introducers =
         bench.devices().await.into_iter().map(|it| it.source().introduced_by.is_some());
     assert_eq!(introducers.collect::<Vec<_>>(), [false, true], "the token counts its devices");
-}
-
-#[tokio::test]
-async fn a_device_says_by_mqtt_what_it_is() {
-    let bench = Bench::new();
-    let payload = br#"{"room": "cellar", "water_temperature": 55.5,
-        "about": {"name": "Boiler", "room_name": "Cellar", "metrics": {"water_temperature": {"unit": "degC"}}}}"#;
-    for _ in 0..2 {
-        assert_eq!(bench.reply(mqtt("boiler", payload)).await, (0, json!({"accepted": 1})));
-    }
-    let (devices, rooms) = bench.registry().await;
-    assert_eq!(devices[0].shown_name(), Some(&label("Boiler")));
-    assert_eq!(devices[0].metrics()[&metric("water_temperature")].unit, Some(given::unit("degC")));
-    assert_eq!(rooms[0].name, Some(label("Cellar")));
-
-    let refused = bench.reply(mqtt("boiler", br#"{"t": 1, "about": {"colour": "red"}}"#)).await.1;
-    assert_eq!(refused["rejected"][0]["field"], "about.colour");
 }
 
 /// Each introduces the device, and the first that is stored is heard.

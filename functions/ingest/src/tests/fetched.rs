@@ -1,14 +1,12 @@
 //! What was fetched: where it is stored, what the reply says of it, and that nobody else can send it.
 
 use api::endpoints::ENDPOINTS;
-use domain::given::{cases, metric};
-use domain::{Label, MetricInfo};
 use table::memory_db::Calls;
 
 use super::*;
 
 /// An event of the source `remo` that was fetched 7 milliseconds after the start, with other members as JSON.
-fn fetched(members: &str, body: &str) -> Value {
+pub(super) fn fetched(members: &str, body: &str) -> Value {
     let mut event = json!({
         "source": "roomtide.fetching",
         "of": "remo",
@@ -27,107 +25,6 @@ impl Bench {
     async fn fetch(&self, members: &str, body: &str) -> Value {
         self.reply(fetched(members, body)).await.1
     }
-
-    /// Every stored reading with its room.
-    fn placed(&self) -> Vec<String> {
-        let room = |reading: Reading| reading.room.map_or_else(|| "-".to_owned(), String::from);
-        let rooms = self.store.readings().into_iter().map(room);
-        rooms.zip(self.stored()).map(|(room, reading)| format!("{room}: {reading}")).collect()
-    }
-}
-
-/// Below an event with its body: the reply, and the stored readings with their rooms.
-#[tokio::test]
-async fn what_is_fetched_is_stored_as_its_source_says() {
-    for case in cases(include_str!("fetched.txt")) {
-        let bench = Bench::new();
-        let (members, body) = case.given.split_once(" <- ").expect("members and a body");
-        let (reply, stored) = case.expected.split_first().expect("a reply");
-        let reply: Value = serde_json::from_str(reply).expect("JSON");
-
-        assert_eq!(bench.fetch(members, body).await, reply, "{case}");
-        assert_eq!(bench.placed(), stored, "{case}");
-    }
-}
-
-const MEANT: &str = r#"{
-    "room": "home",
-    "rooms": {"a1": {"room": "living", "name": "リビング"}},
-    "names": {"a1": "Desk"},
-    "about": {"current_w": {"kind": "gauge", "unit": "kW", "hold": "30m"}, "t": {"unit": "K"}}
-}"#;
-
-#[tokio::test]
-async fn the_registry_learns_what_a_source_says_and_the_body_does_not() {
-    let bench = Bench::new();
-    let body = r#"[{"device_id": "a1", "current_w": 374}, {"device_id": "b2", "t": 1}]"#;
-    assert_eq!(bench.fetch(MEANT, body).await["accepted"], 2);
-
-    let desk = bench.device("a1").await;
-    assert_eq!(desk.shown_name().map(Label::as_str), Some("Desk"));
-    let info: &MetricInfo = &desk.metrics()[&metric("current_w")];
-    assert_eq!(info.unit.as_ref().map(ToString::to_string).as_deref(), Some("kW"));
-    assert_eq!(info.hold, Some(chrono::TimeDelta::minutes(30)));
-
-    let other = bench.device("b2").await;
-    assert_eq!(other.shown_name(), None);
-    assert_eq!(other.place().room().map(RoomId::as_str), Some("home"));
-
-    let rooms = bench.store.rooms(&invocation()).await.expect("memory").found;
-    let names = rooms.iter().map(|room| (room.id.as_str(), room.name.as_ref().map(Label::as_str)));
-    assert_eq!(names.collect::<Vec<_>>(), [("home", None), ("living", Some("リビング"))]);
-}
-
-#[tokio::test]
-async fn what_the_body_says_of_a_device_counts_before_what_its_source_says() {
-    let bench = Bench::new();
-    let body = r#"[{"id": "a1", "name": "Their name", "newest_events": {"te": {"val": 22.5, "created_at": "2026-01-11T15:59:00Z"}}}]"#;
-    let members =
-        r#"{"format": "remo", "names": {"a1": "Desk"}, "about": {"temperature": {"unit": "K"}}}"#;
-    assert_eq!(bench.fetch(members, body).await["accepted"], 1);
-
-    let device = bench.device("a1").await;
-    assert_eq!(device.shown_name().map(Label::as_str), Some("Their name"));
-    let unit = device.metrics()[&metric("temperature")].unit.as_ref().map(ToString::to_string);
-    assert_eq!(unit.as_deref(), Some("°C"));
-}
-
-#[tokio::test]
-async fn a_room_that_a_person_chose_wins_over_the_sources() {
-    let bench = Bench::new();
-    bench.fetch(MEANT, r#"{"device_id": "a1", "t": 1}"#).await;
-    let patch =
-        DevicePatch { room: Edit::Set("attic".parse().expect("an id")), ..DevicePatch::default() };
-    bench.edit("a1", patch).await;
-    bench.clock.advance(Duration::from_secs(61));
-
-    bench.fetch(MEANT, r#"{"device_id": "a1", "timestamp": 1768147230, "t": 2}"#).await;
-    let expected =
-        ["living: a1 2026-01-11T16:00:00.007Z t=1", "attic: a1 2026-01-11T16:00:30.000Z t=2"];
-    assert_eq!(bench.placed(), expected);
-}
-
-#[tokio::test]
-async fn the_same_run_again_stores_nothing_twice_and_another_run_is_another_reading() {
-    let bench = Bench::new();
-    let body = r#"{"device_id": "a1", "t": 1}"#;
-    for members in ["{}", "{}", r#"{"run": "17-1"}"#, r#"{"of": "other"}"#, "{}"] {
-        assert_eq!(bench.fetch(members, body).await["accepted"], 1, "{members}");
-        bench.clock.advance(Duration::from_secs(61));
-    }
-    let millis: Vec<i64> = values(&bench.store).into_iter().map(|(millis, _)| millis).collect();
-    assert_eq!(millis, [7, 8, 9]);
-}
-
-#[tokio::test]
-async fn what_the_table_refuses_fails_and_is_there_after_the_same_run() {
-    let bench = Bench::new();
-    bench.ingest.load().await;
-    bench.store.fail_with([StoreError::Throttled("table".into())]);
-    let event = fetched("{}", r#"{"device_id": "a1", "timestamp": 1768147200, "t": 1}"#);
-    let failure = bench.send(event.clone()).await.expect_err("nothing is stored");
-    assert_eq!(failure.to_string(), "1 readings are not stored");
-    assert_eq!(bench.reply(event).await.1, json!({"accepted": 1, "devices": ["a1"]}));
 }
 
 #[tokio::test]
@@ -198,8 +95,9 @@ async fn what_is_fetched_may_be_larger_than_what_a_device_sends() {
         format!("{body}{}", " ".repeat(size - body.len()))
     };
     let bench = Bench::new();
-    let (status, _) = bench.payload("/readings/remo", &of_size((128 << 10) + 1)).await;
+    let (status, answer) = bench.payload("/readings/remo", &of_size((128 << 10) + 1)).await;
     assert_eq!(status, 413);
+    assert!(answer.contains("a device may send at most 131072"), "{answer}");
 
     let members = r#"{"format": "remo"}"#;
     assert_eq!(bench.fetch(members, &of_size(512 << 10)).await["accepted"], 1);

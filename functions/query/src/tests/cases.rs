@@ -1,61 +1,44 @@
-//! The API in cases: below a sentence, a text of `cases/` has the readings, the requests and what their answers have.
+//! The API in cases: below a sentence, a text of `cases/` has the readings, the requests and what their answers have. The
+//! grammar of requests and answers is in `tests/scenario.rs`.
 //!
-//! `# SENTENCE` begins a case, with an empty table at 17:00 of 2026-01-11. Steps are lines without an indent:
+//! A case begins at 17:00 of 2026-01-11. Steps:
 //!
 //! - `DEVICE ROOM TIME METRIC=VALUE ...` stores a reading; `-` is no room, `d00..99` are a hundred devices. `DEVICE ROOM TIME every 15m METRIC=LIST ...`
 //!   stores several. An item of a list is a number, `1..9`, `10..90/10`, `20*60` (sixty times) or nothing; a list of one
 //!   item is the value of each reading. Lines of readings that follow each other are stored at once.
 //! - `house NAME` takes the steps of that name in `houses.txt`.
-//! - `METHOD URL [HEADER: VALUE] BODY` sends a request. `PAGES URL` walks along the links; its answer has the number of
-//!   `pages` and all `data`. `QUERY TEXT` asks InfluxQL and takes the first result. `TOOL NAME ARGUMENTS` calls a tool of
-//!   `POST /mcp`; its answer is the tool's structure, or an `error`.
-//! - `wait 60s` and `now TIME` set the clock. `another instance` answers from here on.
+//! - `PAGES URL` walks along the links; its answer has the number of `pages` and all `data`. `QUERY TEXT` asks InfluxQL
+//!   and takes the first result. `TOOL NAME ARGUMENTS` calls a tool of `POST /mcp`; its answer is the tool's structure,
+//!   or an `error`.
+//! - `wait 60s` and `now TIME` set the clock. `another instance` answers from here on; `loaded`: it has read the registry.
+//!   `beyond memory`: the registry has more devices and rooms than memory holds.
 //! - `rolled up to TIME in ZONE`; `readings expire` leaves the rollups of days alone; `index by conditions` takes a table that has it;
 //!   `about DEVICE JSON` is what a sender says of its device.
 //! - `token NAME admin`, `read`, `write DEVICE` or `view ROOM HOME` makes a token, and who has none is refused. `as NAME`
-//!   sends requests with it.
+//!   sends requests with it. `revoke NAME`.
 //!
-//! Lines below a request, indented by four, are what its answer has:
+//! Lines below a request may also be:
 //!
-//! - `STATUS`; without one it is 2xx. `STATUS TEXT`: the detail begins so. `STATUS JSON`: these members are in the body,
-//!   where null is absent. `STATUS = JSON`: they are all of it.
-//! - `PLACE = JSON`, `!= JSON`, `has JSON` (these members), `~ TEXT` (contains), `!~ TEXT`, `counts NUMBER`, `is absent`
-//!   (not even null). A place is a JSON pointer, in which `*` is each row and `1..` are the cells of a row from there on;
-//!   `.` is the body.
-//! - `HEADER: TEXT`; a header without a text is not there. Lines `| TEXT` are the whole body.
 //! - `reads NUMBER`, `writes NUMBER`: the calls of the table. `log ~ TEXT`, `log !~ TEXT`.
 //! - `as NAME STATUS, NAME STATUS`, by itself: the request with each of these tokens.
-//!
-//! A line that is indented by eight goes on with the line above. `@16:05` is a time of the day, `@10T16:05` of another day
-//! of that month. `{/place}`, `{:header}` and `{:link}`, the address of the next page, are from the answer before. `//`
-//! begins a comment.
 
-mod answer;
 mod text;
 
-use domain::{DeviceUpdate, ViewScope, WritableDevices, WriteScope};
+use domain::{DeviceUpdate, TokenHash, ViewScope, WritableDevices, WriteScope};
 use form_urlencoded::byte_serialize;
 use table::memory_db::Calls;
-use table::{DeleteReadings as _, PutRollups as _, ReadingKey};
+use table::{DeleteReadings as _, ManageTokens as _, PutRollups as _, ReadingKey};
 
 use super::*;
-use answer::{find, parsed};
-use text::{Case, Line, Step};
+use crate::tests::scenario::{
+    Case, Line, Step, differs, duration, fail, headers, names, parsed, read,
+};
 
 /// A test of each text.
 mod texts {
-    macro_rules! texts {
-        ($($name:ident)+) => {
-            pub(super) const TEXTS: &[&str] = &[$(stringify!($name)),+];
+    use crate::tests::scenario;
 
-            $(#[tokio::test]
-            async fn $name() {
-                super::check(stringify!($name)).await;
-            })+
-        };
-    }
-
-    texts! {
+    scenario::texts! {
         annotations channels conditions cost deletion general homes influxql mcp meters readings registry rooms rules search
         series sources tokens
     }
@@ -63,18 +46,14 @@ mod texts {
 
 #[test]
 fn each_text_is_tested() {
-    let files = std::fs::read_dir(text::folder()).expect("a folder");
-    let files = files.map(|file| file.expect("an entry").file_name().into_string().expect("UTF-8"));
-    let mut names: Vec<String> =
-        files.filter_map(|file| Some(file.strip_suffix(".txt")?.to_owned())).collect();
+    let mut names = names();
     names.retain(|name| name != "houses");
-    names.sort();
     assert_eq!(names, texts::TEXTS);
 }
 
 async fn check(name: &str) {
     let mut failures = Vec::new();
-    for case in text::read(name) {
+    for case in read(name) {
         let place = format!("{}\n  functions/query/src/tests/cases/{name}.txt", case.sentence);
         failures.extend(run(&case).await.iter().map(|failure| format!("{place}:{failure}")));
     }
@@ -92,7 +71,7 @@ async fn run(case: &Case) -> Vec<String> {
 }
 
 fn house(name: &str) -> Case {
-    text::read("houses").into_iter().find(|house| house.sentence == name).expect(name)
+    read("houses").into_iter().find(|house| house.sentence == name).expect(name)
 }
 
 impl Bench {
@@ -176,7 +155,7 @@ impl Run {
     async fn take(&mut self, steps: &[Step]) {
         let mut readings = Vec::new();
         for step in steps {
-            let text = self.filled_in(&step.line.text);
+            let text = self.answer.filled_in(&step.line.text);
             if let Some(of_line) = text::readings(&text) {
                 readings.extend(of_line);
                 continue;
@@ -186,8 +165,16 @@ impl Run {
             let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
             match word {
                 "house" => Box::pin(self.take(&house(rest).steps)).await,
+                "loaded" => self.bench.query.load().await,
+                "beyond" => self.bench.fill_beyond_memory().await,
+                "the" => assert!(fail(&self.bench.store, &text), "{text}"),
+                "revoke" => {
+                    let (hash, now) = (TokenHash::of(&given::secret(rest)), self.bench.clock.now());
+                    let revoked = self.bench.store.revoke_token(&hash, now, &invocation()).await;
+                    assert!(revoked.expect("memory"));
+                }
                 "wait" => {
-                    let time = text::duration(rest).to_std();
+                    let time = duration(rest).to_std();
                     self.bench.clock.advance(time.expect("positive"));
                 }
                 "now" => self.bench.clock.set(given::at(rest)),
@@ -208,35 +195,11 @@ impl Run {
         self.bench.store(&readings).await;
     }
 
-    /// A text with what it takes from the answer before.
-    fn filled_in(&self, text: &str) -> String {
-        let mut filled = String::new();
-        let mut rest = text;
-        while let Some(start) = rest.find("{/").into_iter().chain(rest.find("{:")).min() {
-            let end = start + rest[start..].find('}').expect("{/place}");
-            filled.push_str(&rest[..start]);
-            filled.push_str(&self.value_of(&rest[start + 1..end]));
-            rest = &rest[end + 1..];
-        }
-        filled + rest
-    }
-
-    fn value_of(&self, place: &str) -> String {
-        match place.strip_prefix(':') {
-            Some("link") => self.answer.next().expect("a link").to_owned(),
-            Some(header) => self.answer.header(header).to_owned(),
-            None => match find(&self.answer.body(), place.trim_end_matches('/')) {
-                Some(Value::String(text)) => text,
-                found => found.unwrap_or_default().to_string(),
-            },
-        }
-    }
-
     /// Sends a request, and checks its answer.
     async fn ask(&mut self, step: &Step, request: &str) {
         let expected = step.expected.iter();
         let expected: Vec<Line> = expected
-            .map(|line| Line { number: line.number, text: self.filled_in(&line.text) })
+            .map(|line| Line { number: line.number, text: self.answer.filled_in(&line.text) })
             .collect();
         if let [Line { number, text }] = &expected[..]
             && let Some(tokens) = text.strip_prefix("as ")
@@ -253,29 +216,23 @@ impl Run {
             puts: after.puts - before.puts,
         };
 
-        let states_status = expected.iter().any(|line| line.text.as_bytes()[0].is_ascii_digit());
-        if !states_status && !(200..300).contains(&self.answer.status) {
-            let Answer { status, text, .. } = &self.answer;
-            let found = format!("{status} {text}");
-            self.fail(step.line.number, request, &found);
-        }
-
-        let lines = expected.iter().filter_map(|line| line.text.strip_prefix("| "));
-        let lines: Vec<&str> = lines.collect();
-        if !lines.is_empty() && self.answer.text.lines().ne(lines) {
-            let found = format!("the body is\n{}", self.answer.text);
-            self.fail(step.line.number, request, &found);
-        }
-
-        for Line { number, text } in expected.iter().filter(|line| !line.text.starts_with("| ")) {
-            if let Some(found) = self.difference(text) {
-                self.fail(*number, &format!("{request}\n    expected {text}"), &found);
-            }
-        }
+        let request = Line { number: step.line.number, text: request.to_owned() };
+        let expected: Vec<&Line> = expected.iter().collect();
+        let differences =
+            self.answer.differences(&request, &expected, |line| self.difference(line));
+        self.failures.extend(differences);
     }
 
-    fn fail(&mut self, number: usize, request: &str, found: &str) {
-        self.failures.push(format!("{number}: {request}\n    but {found}"));
+    /// What the table or the log has in the place of what a line says of it.
+    fn difference(&self, expected: &str) -> Option<String> {
+        let (first, rest) = expected.split_once(' ').unwrap_or((expected, ""));
+        let found = match first {
+            "reads" => self.calls.reads.to_string(),
+            "writes" => self.calls.registry_writes.to_string(),
+            "log" => return differs(&json!(self.bench.log()), rest),
+            _ => panic!("{expected}"),
+        };
+        (found != rest).then_some(found)
     }
 
     /// Sends a request with each of some tokens, and compares the status.
@@ -286,14 +243,14 @@ impl Run {
             let answer = self.send(request).await;
             if answer.status.to_string() != status {
                 let found = format!("{name} {}: {}", answer.status, answer.text);
-                self.fail(number, request, &found);
+                self.failures.push(format!("{number}: {request}\n    but {found}"));
             }
         }
     }
 
     async fn send(&self, request: &str) -> Answer {
         let (method, rest) = request.split_once(' ').unwrap_or((request, ""));
-        let (url, mut body) = rest.split_once(' ').unwrap_or((rest, ""));
+        let (url, body) = rest.split_once(' ').unwrap_or((rest, ""));
         match method {
             "PAGES" => {
                 let pages = self.bench.pages(url).await;
@@ -309,13 +266,9 @@ impl Run {
             _ => {}
         }
 
-        let mut headers = json!({});
+        let (mut headers, body) = headers(body);
         if !matches!(&*self.token, "" | "nobody") {
             headers["authorization"] = json!(format!("Bearer {}", given::secret(&self.token)));
-        }
-        while let Some((name, value, rest)) = text::header(body) {
-            headers[name] = json!(value);
-            body = rest;
         }
         self.bench.send(method, url, headers, body).await
     }

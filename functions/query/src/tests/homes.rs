@@ -11,32 +11,6 @@ async fn a_home_that_another_instance_knows_is_found() {
     assert_eq!(bench.get("/homes/new/rooms").await.rows()[0]["room_id"], "attic");
 }
 
-/// What a busy table does not answer, no dearer question asks again.
-#[tokio::test]
-async fn a_throttled_question_about_a_few_devices_reads_no_large_registry() {
-    let bench = Bench::empty();
-    let devices: Vec<String> = (0..150).map(|n| format!("d{n:03}")).collect();
-    let readings: Vec<Reading> = devices.iter().map(|device| reading(device, 0, "r")).collect();
-    bench.store(&readings).await;
-    assert_eq!(bench.get("/devices/d001").await.status, 200);
-
-    bench.clock.advance(Duration::from_secs(120));
-    let before = bench.store.calls().reads;
-    bench.store.fail_after(1, [StoreError::Throttled("busy".into())]);
-    let answer = bench.get("/rooms/r/devices").await;
-    assert_eq!((answer.status, answer.header("retry-after")), (503, "2"), "{}", answer.text);
-    assert_eq!(bench.store.calls().reads - before, 2, "the room and a page of its devices");
-
-    // One device is still in memory.
-    bench.store.fail_with([StoreError::Throttled("busy".into())]);
-    let before = bench.store.calls().reads;
-    assert_eq!(bench.get("/devices/d002").await.json()["device_id"], "d002");
-    bench.store.fail_with([StoreError::Throttled("busy".into())]);
-    assert_eq!(bench.get("/devices/unknown").await.status, 503);
-    assert_eq!(bench.store.calls().reads - before, 2, "the device, twice");
-    assert!(bench.log().contains(r#""registry.error""#), "{}", bench.log());
-}
-
 /// The item of one device is not what its key says: whoever asks for the device hears of it, whatever memory has, and
 /// nobody else.
 #[tokio::test]

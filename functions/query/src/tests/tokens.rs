@@ -116,21 +116,6 @@ async fn a_view_token_reads_what_is_under_its_rooms_and_homes_and_is_refused_eve
     assert_eq!(room.expect("it is there").name, None, "nothing is edited");
 }
 
-#[tokio::test]
-async fn a_view_token_ends_when_it_is_revoked() {
-    let bench = guarded().await;
-    let body = r#"{"scope": "view", "rooms": ["r"], "expires": "1h"}"#;
-    let shown = bench.issue(body).await.json();
-    let secret = shown["token"].as_str().expect("a secret").to_owned();
-    let ask =
-        async || bench.send("GET", "/rooms/r/devices?latest=1", bearer(&secret), "").await.status;
-    assert_eq!(ask().await, 200);
-    let hash = domain::TokenHash::of(&secret);
-    bench.store.revoke_token(&hash, at_minute(60), &invocation()).await.expect("memory");
-    bench.clock.advance(runtime::authentication::TOKEN_CACHE_AGE.to_std().expect("positive"));
-    assert_eq!(ask().await, 401);
-}
-
 /// No body is read further than it may be long, and nothing is made.
 #[tokio::test]
 async fn a_large_body_makes_no_token() {

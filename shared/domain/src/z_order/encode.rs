@@ -99,31 +99,31 @@ mod tests {
     proptest! {
         #[test]
         fn a_greater_number_has_no_smaller_code(
-            a in number(),
-            b in number(),
+            one in number(),
+            other in number(),
             knots in knots(),
             bits in 1..=MAX_BITS,
         ) {
-            let (a, b) = (a.min(b), a.max(b));
-            prop_assert!(float(a, bits) <= float(b, bits));
-            prop_assert!(scaled(a, &knots, bits) <= scaled(b, &knots, bits));
-            prop_assert!(scaled(b, &knots, bits) <= max_of(bits));
-            prop_assert!(float(b, bits) <= max_of(bits));
+            let (less, more) = (one.min(other), one.max(other));
+            prop_assert!(float(less, bits) <= float(more, bits));
+            prop_assert!(scaled(less, &knots, bits) <= scaled(more, &knots, bits));
+            prop_assert!(scaled(more, &knots, bits) <= max_of(bits));
+            prop_assert!(float(more, bits) <= max_of(bits));
         }
 
         #[test]
         fn a_greater_whole_number_has_no_smaller_code_and_fits_its_bits(
-            a in any::<i64>(),
-            b in any::<i64>(),
+            one in any::<i64>(),
+            other in any::<i64>(),
             near in -70_i64..70,
             bits in 1..=MAX_BITS,
         ) {
-            for (a, b) in [(a.min(b), a.max(b)), (near, near + 1)] {
-                prop_assert!(signed(a, bits) <= signed(b, bits) && signed(b, bits) <= max_of(bits));
-                let (a, b) = (a.cast_unsigned(), b.cast_unsigned());
-                let (a, b) = (a.min(b), a.max(b));
-                prop_assert!(unsigned(a, bits) <= unsigned(b, bits));
-                prop_assert!(unsigned(b, bits) <= max_of(bits));
+            for (less, more) in [(one.min(other), one.max(other)), (near, near + 1)] {
+                prop_assert!(signed(less, bits) <= signed(more, bits));
+                prop_assert!(signed(more, bits) <= max_of(bits));
+                let [one, other] = [less, more].map(i64::cast_unsigned);
+                prop_assert!(unsigned(one.min(other), bits) <= unsigned(one.max(other), bits));
+                prop_assert!(unsigned(one.max(other), bits) <= max_of(bits));
             }
         }
     }

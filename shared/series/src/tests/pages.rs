@@ -94,9 +94,7 @@ async fn pieces_are_the_same_wherever_a_page_of_readings_ends() {
         if seed % 2 == 0 {
             home.roll_up(range(first, plus(first, DAY)), || true).await;
         }
-        let known = RollupStateCache::new(RollupDelay::default());
-        let horizon =
-            known.read(Session::new(&home.store, &invocation(), now)).await.expect("memory");
+        let horizon = home.horizon(now).await;
         let of = |unit| Grid::of(unit, whole, Zone::UTC).expect("few rows");
         for (grid, coarsest) in [
             (Grid::total(whole), Level::Days),
