@@ -56,7 +56,11 @@ let isFirst = true;
 
 /** Shows the view that the address names; one that is there already shows what was chosen in it. */
 async function route() {
-  if (takeToken()) forget();
+  if (takeToken()) {
+    forget();
+    // The page may be asking for the token that the address has brought.
+    /** @type {HTMLDialogElement} */ (document.getElementById("token")).close();
+  }
   const { view: name, about } = here();
   // An address that is nearly right, such as #devices, is the view that is meant.
   const wanted = location.hash.startsWith("#acknowledge=") ? "alerts" : name;

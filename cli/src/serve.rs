@@ -144,6 +144,9 @@ impl Args {
             provisioned: self.provisioned,
             page_url: self.page_url.clone(),
             command: Some(own_name()),
+            data_option: self.data_dir.as_ref().map(|directory| {
+                format!("--data-dir '{}'", directory.display().to_string().replace('\'', "'\\''"))
+            }),
             heartbeat: self.heartbeat.clone(),
             telemetry: if self.log { Telemetry::stdout() } else { Telemetry::silent() },
             ..Options::default()

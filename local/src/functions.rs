@@ -118,6 +118,7 @@ impl Functions {
             auth,
             ingest_url,
             command: options.command.clone(),
+            data_option: options.data_option.clone(),
             frame_ancestors: options.frame_ancestors.clone(),
             rollup_delay,
             max_units,

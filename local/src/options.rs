@@ -78,6 +78,8 @@ pub struct Options {
     pub page_url: Option<String>,
     /// The command as its user calls it, for command lines on the web page; `roomtide` by default.
     pub command: Option<String>,
+    /// The option that names the data in such command lines; `None` if they find it by themselves.
+    pub data_option: Option<String>,
     /// A URL that is requested every five minutes, so that a monitoring service notices a stopped system; by default
     /// none.
     pub heartbeat: Option<Url>,
@@ -108,6 +110,7 @@ impl Default for Options {
             provisioned: None,
             page_url: None,
             command: None,
+            data_option: None,
             heartbeat: None,
             telemetry: Telemetry::silent(),
         }

@@ -61,6 +61,9 @@ export const ingest = new URL(document.querySelector("meta[name=ingest]")?.getAt
 
 /** The command as the server's owner calls it. */
 export const program = document.querySelector("meta[name=command]")?.getAttribute("content") || "roomtide";
+const data = document.querySelector("meta[name=data]")?.getAttribute("content");
+/** The option behind such a command that names this server's data; nothing where the command finds them. */
+export const ofData = data ? ` ${data}` : "";
 
 /**
  * @param {Use} use

@@ -1,6 +1,6 @@
 // The lines that a sender needs, with this server's address, and with a token where the server asks for one. Makes none.
 
-import { ingest, program } from "./api.js";
+import { ingest, ofData, program } from "./api.js";
 
 /** The address at which readings are stored, without the slash at its end. */
 export const server = ingest.replace(/\/$/, "");
@@ -12,7 +12,7 @@ export const name = isLocal ? "ADDRESS" : host.hostname;
 const reached = isLocal ? server.replace(host.hostname, name) : server;
 const ports = `${location.port === "8080" ? "" : ` --port ${location.port}`}${host.port === location.port ? "" : ` --ingest-port ${host.port}`}`;
 /** The command that starts the server for other machines. */
-export const start = `${program} --auth --host 0.0.0.0${ports}`;
+export const start = `${program} --auth --host 0.0.0.0${ports}${ofData}`;
 
 /** @typedef {{title: string, key: string, device: string, lines: (device: string, room: string, token: string) => string}} Sender without a device it sends for many */
 
@@ -63,11 +63,11 @@ interval:
   { title: "Tasmota", key: "tasmota", device: "tasmota-plug", lines: (device, room, token) => `Rule1 ON Tele-ENERGY#Total DO Var1 %value% ENDON ON Tele-ENERGY#Power DO WebQuery ${reached}/readings/tasmota?device=${device}&room=${room} POST [Content-Type: application/json${bearer(token, "|Authorization: ", "")}] {"ENERGY": {"Power": %value%, "Total": %var1%}} ENDON
 Rule1 1
 TelePeriod 60` },
-  { title: "Shelly", key: "shelly", device: "shelly-plug", lines: (device, _, token) => `Timer.set(60000, true, function () {
+  { title: "Shelly", key: "shelly", device: "shelly-plug", lines: (device, room, token) => `Timer.set(60000, true, function () {
   Shelly.call("Shelly.GetStatus", {}, function (status) {
     Shelly.call("HTTP.Request", {
       method: "POST",
-      url: "${reached}/readings/shelly?device=${device}",
+      url: "${reached}/readings/shelly?device=${device}&room=${room}",
       headers: {"Content-Type": "application/json"${bearer(token, ', "Authorization": "', '"')}},
       body: JSON.stringify(status),
     });

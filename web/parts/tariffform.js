@@ -174,7 +174,7 @@ function fieldsOf(tariff, preset, inputs, known) {
     figure("added", `${t("added")}, ${unit}`, added?.price),
     figure("standing", t("standing"), standing?.price),
     choice("per", t("standingPer"), [["month", t("per_month")], ["day", t("per_day")], ["year", t("per_year")]], standing?.per ?? "month"),
-    figure("vat", `${t("vat")}, %`, vat?.price),
+    figure("vat", t("vatPercent"), vat?.price),
     figure("feedIn", `${t("feedIn")}, ${unit}`, feedIn?.price),
   ];
 }

@@ -1,6 +1,6 @@
 // The question for a token, in a dialog. Knows no data.
 
-import { Failure, hasToken, program, setToken } from "../data/api.js";
+import { Failure, hasToken, ofData, program, setToken } from "../data/api.js";
 import { field, fill, h } from "./dom.js";
 import { rich, t } from "../words/words.js";
 
@@ -26,7 +26,7 @@ export function askForToken(use, refusal) {
   const keep = h("input", { type: "checkbox" });
   const mayOnlyStore = use === "read" && / store /.test(refusal);
   const [title, why] = WORDS[use];
-  const create = `${program} token create --scope ${use} ${use === "write" ? "--any " : ""}--name me`;
+  const create = `${program} token create --scope ${use} ${use === "write" ? "--any " : ""}--name me${ofData}`;
   const again = use === "read" && hasToken();
   return new Promise((resolve) => {
     let given = false;

@@ -2,7 +2,7 @@
 // its arrival; and what Roomtide asks for by itself, which comes when it is chosen.
 
 import { choose, chosen } from "../data/address.js";
-import { Failure, address, hasToken, program } from "../data/api.js";
+import { Failure, address, hasToken, ofData, program } from "../data/api.js";
 import { editDevice } from "../data/edits.js";
 import { deviceName, home, isOfSource } from "../data/home.js";
 import { makeToken, sendReading } from "../data/links.js";
@@ -152,7 +152,7 @@ function tokenPart(device, changed) {
     changed();
   };
   const failed = (/** @type {any} */ error) => error instanceof Failure && [404, 405].includes(error.status) ? fill(said, t("noTokensHere")) : fill(said, h("span", { class: "warn" }, error.message));
-  const command = `${program} token create --scope write ${device ? `--device ${device}` : "--any"}`;
+  const command = `${program} token create --scope write ${device ? `--device ${device}` : "--any"}${ofData}`;
   return h("div", null,
     device && h("p", null, h("button", { type: "button", onclick: () => make().catch(failed) }, t("makeToken"))),
     said,

@@ -211,7 +211,7 @@ function monthsOf({ data }, costs) {
   if (first < 0 && begin(own) > 0) return { ...known, text: [t("measuredSince", { time: day(own[begin(own)].timestamp) })] };
   if (first < 0) return { ...known, text: [t("lastMonthNone")] };
   const [from, until] = [first === 0 ? 0 : first + 1, Math.min(own.length - 1, before.length)];
-  if (until <= from) return { ...known, text: [t("lastMonthFrom", { time: day(before[first].timestamp) })] };
+  if (until <= from) return { ...known, text: first === 0 ? [] : [t("lastMonthFrom", { time: day(before[first].timestamp) })] };
   const [mine, other] = [totalOf(own.slice(from, until)), totalOf(before.slice(from, until))];
   const written = from + 1 === until ? String(until) : `${from + 1}-${until}`;
   return { ...known, text: compared(mine, other, t("lastMonthDays", { days: written, own: kwh(mine) })) };

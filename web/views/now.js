@@ -39,7 +39,7 @@ const MAX_IN_LINE = 3;
 const MAX_TILES = 24;
 /** What a room shows first, and what it does not show: it is told elsewhere. */
 const FIRST = ["temperature", "humidity", "co2"];
-const ELSEWHERE = /^(battery|battery_percent|linkquality|link_quality|voltage|rssi|lqi|battery_low|uptime|power|current_w.*|current_a.*|current)$/;
+const ELSEWHERE = /^(battery|battery_percent|linkquality|link_quality|voltage|rssi|lqi|battery_low|uptime|frequency.*|power|current_w.*|current_a.*|current)$/;
 /** What a link to this moment takes back. */
 const LAST_DAY = { d: "", span: "", vs: "" };
 
@@ -363,8 +363,9 @@ function tile(known, place, points, more = null) {
     return value === null ? [] : [{ metric, text: told(metric, value, unit) }];
   });
   const load = loadOf(known, devices);
-  if (load !== null) values.push({ metric: "current_w", text: watts(load) });
-  const [first, ...others] = values;
+  const power = load === null ? [] : [{ metric: "current_w", text: watts(load) }];
+  const isFirst = (/** @type {{metric: string}} */ { metric }) => FIRST.includes(metric);
+  const [first, ...others] = [...values.filter(isFirst), ...power, ...values.filter((it) => !isFirst(it))];
   const isPlain = (/** @type {string} */ metric) => FIRST.includes(metric) || metric === "current_w";
   const chip = (/** @type {{metric: string, text: string}} */ { metric, text }) => h("span", null, h("span", { class: isPlain(metric) ? "hidden" : "" }, `${words(metric)} `), text, " ");
   const apart = devices.filter((it) => it.latest?.metrics.temperature && it.metrics.temperature?.not_of_room && !isSilent(it)).map((it) => h("span", null, linkTo(it), ` ${told("temperature", it.latest?.metrics.temperature.value ?? 0, it.metrics.temperature.unit)} `));

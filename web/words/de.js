@@ -595,6 +595,7 @@ export const words = {
   together: "Zusammen",
   upTo: "Bis, kWh im Monat",
   vat: "Mehrwertsteuer",
+  vatPercent: "Mehrwertsteuer, % (leer, wenn die Preise sie enthalten)",
   whatItCost: "Was es gekostet hat",
   wouldCost: "{name} hätte {amount} mehr gekostet.",
   wouldSave: "{name} hätte {amount} weniger gekostet.",

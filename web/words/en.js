@@ -594,6 +594,7 @@ export const words = {
   together: "Together",
   upTo: "Up to, kWh a month",
   vat: "VAT",
+  vatPercent: "VAT, % (empty if the prices include it)",
   whatItCost: "What it cost",
   wouldCost: "{name} would have cost {amount} more.",
   wouldSave: "{name} would have cost {amount} less.",

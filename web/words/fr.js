@@ -596,6 +596,7 @@ export const words = {
   together: "Ensemble",
   upTo: "Jusqu’à, kWh par mois",
   vat: "TVA",
+  vatPercent: "TVA, % (vide si les prix l’incluent)",
   whatItCost: "Ce que cela a coûté",
   wouldCost: "{name} aurait coûté {amount} de plus.",
   wouldSave: "{name} aurait coûté {amount} de moins.",

@@ -595,6 +595,7 @@ export const words = {
   together: "合計",
   upTo: "まで（月の kWh）",
   vat: "消費税",
+  vatPercent: "消費税、%（税込みなら空欄）",
   whatItCost: "料金",
   wouldCost: "{name} なら {amount} 高くなります。",
   wouldSave: "{name} なら {amount} 安くなります。",

@@ -19,6 +19,8 @@ pub struct Settings {
     pub ingest_url: Option<String>,
     /// The command as the owner of this server calls it, if it is not `roomtide`.
     pub command: Option<String>,
+    /// The option that names the data of this server in its commands, such as `--data-dir 'mine'`.
+    pub data_option: Option<String>,
     /// The origins whose pages may show the web page in a frame.
     pub frame_ancestors: FrameAncestors,
     /// How soon rollups follow readings.
@@ -39,6 +41,7 @@ impl Default for Settings {
             auth: Auth::On,
             ingest_url: None,
             command: None,
+            data_option: None,
             frame_ancestors: FrameAncestors::default(),
             rollup_delay: RollupDelay::default(),
             max_units: None,

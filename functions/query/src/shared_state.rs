@@ -49,14 +49,13 @@ impl fmt::Debug for FetchingFunction {
 
 impl SharedState {
     pub(crate) fn new(clock: impl Clock, settings: Settings) -> Self {
-        let (ingest_url, command) = (settings.ingest_url.as_deref(), settings.command.as_deref());
         let clock = SharedClock::of(clock);
         Self {
             registry: CachedRegistry::new(settings.registry_max_age, clock.clone()),
             rollup_state: RollupStateCache::new(settings.rollup_delay),
             late: LateMarking::new(MARKED_AHEAD),
             densities: Densities::default(),
-            page: WebPage::new(ingest_url, command, &settings.frame_ancestors),
+            page: WebPage::new(&settings),
             reach: settings.reach,
             alert_topic: settings.alert_topic,
             judging: Judging::default(),

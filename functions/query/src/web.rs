@@ -4,6 +4,8 @@ use api::response::Response;
 use api::{Coding, FrameAncestors, Problem, ProblemKind, Request, caching, inflate};
 use domain::excerpt;
 
+use crate::Settings;
+
 include!(concat!(env!("OUT_DIR"), "/web.rs"));
 
 /// A file of the page.
@@ -25,25 +27,22 @@ pub(crate) struct WebPage {
 }
 
 impl WebPage {
-    /// Makes the page. `ingest_url` is the origin that stores readings; without it, the page's own origin does. `command`
-    /// is the name in command lines, if it is not `roomtide`. `frames` are the origins that may show the page in a frame.
-    pub(crate) fn new(
-        ingest_url: Option<&str>,
-        command: Option<&str>,
-        frames: &FrameAncestors,
-    ) -> Self {
-        let ingest = ingest_url.unwrap_or_default();
+    /// Makes the page. Without another origin that stores readings, the page's own origin does.
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let ingest = settings.ingest_url.as_deref().unwrap_or_default();
         let file = FILES.iter().find(|file| file.name == "index.html");
         let html = inflate(file.expect("the page is there").gzip).expect("the build compressed it");
         let html = String::from_utf8(html.into_owned()).expect("the page is text");
-        let html = html.replace(INGEST, &format!("name=\"ingest\" content=\"{ingest}\""));
-        let html = match command {
-            Some(name) => {
-                html.replace(COMMAND, &format!("name=\"command\" content=\"{}\"", escaped(name)))
-            }
-            None => html,
-        };
-        Self { html, policy: policy(ingest, frames) }
+        let (command, data) = (settings.command.as_deref(), settings.data_option.as_deref());
+        let mut named = html;
+        for (name, old, new) in [
+            ("ingest", "", ingest),
+            ("command", "roomtide", command.unwrap_or("roomtide")),
+            ("data", "", data.unwrap_or_default()),
+        ] {
+            named = named.replace(&meta(name, old), &meta(name, &escaped(new)));
+        }
+        Self { html: named, policy: policy(ingest, &settings.frame_ancestors) }
     }
 
     /// `GET /`
@@ -55,11 +54,10 @@ impl WebPage {
     }
 }
 
-/// The text of the page that is replaced by the origin that stores readings.
-const INGEST: &str = "name=\"ingest\" content=\"\"";
-
-/// The text of the page that is replaced by the name of the command.
-const COMMAND: &str = "name=\"command\" content=\"roomtide\"";
+/// The attributes of the page's element that names something of this server.
+fn meta(name: &str, content: &str) -> String {
+    format!("name=\"{name}\" content=\"{content}\"")
+}
 
 /// A text for an attribute in quotes.
 fn escaped(text: &str) -> String {
@@ -188,18 +186,21 @@ mod tests {
         assert!(!page.contains("<style") && !page.contains(" style=") && !page.contains(" on"));
         assert!(page.split("<script").skip(1).all(|it| it.starts_with(" src=\"assets/")), "{page}");
         assert!(!page.contains("://"), "no address of another host");
-        assert!(page.contains(INGEST), "and a place for one");
-        assert!(page.contains(COMMAND), "and for the command");
+        for (name, content) in [("ingest", ""), ("command", "roomtide"), ("data", "")] {
+            assert!(page.contains(&meta(name, content)), "a place for {name}");
+        }
     }
 
     fn page(ingest_url: Option<&str>) -> WebPage {
-        WebPage::new(ingest_url, None, &FrameAncestors::default())
+        let ingest_url = ingest_url.map(str::to_owned);
+        WebPage::new(&Settings { ingest_url, ..Settings::default() })
     }
 
     #[test]
     fn the_page_is_in_a_frame_only_where_its_owner_allows_it() {
         let frames = "https://home.example.org:8123 http://homeassistant.local:8123";
-        let answer = WebPage::new(None, None, &frames.parse().unwrap()).answer(&request(&[]));
+        let framed = Settings { frame_ancestors: frames.parse().unwrap(), ..Settings::default() };
+        let answer = WebPage::new(&framed).answer(&request(&[]));
         let policy = header(&answer, "content-security-policy");
         assert!(policy.ends_with(&format!("; frame-ancestors {frames}")), "{policy}");
         let answer = page(None).answer(&request(&[]));
@@ -212,16 +213,20 @@ mod tests {
     }
 
     #[test]
-    fn the_page_names_the_command_as_it_was_called() {
-        let html = |command| WebPage::new(None, command, &FrameAncestors::default()).html;
+    fn the_page_names_the_command_as_it_was_called_and_its_data() {
+        let html = |command: Option<&str>| {
+            let (command, data_option) = (command.map(str::to_owned), Some("--data-dir 'x'".into()));
+            WebPage::new(&Settings { command, data_option, ..Settings::default() }).html
+        };
         assert_eq!(html(None), html(Some("roomtide")));
         let page = html(Some("'/a b/\"<&'"));
         assert!(page.contains(r#"name="command" content="'/a b/&quot;&lt;&amp;'">"#), "{page}");
+        assert!(page.contains(r#"name="data" content="--data-dir 'x'">"#), "{page}");
     }
 
     #[test]
     fn a_browser_that_has_the_page_gets_its_headers_alone() {
-        let page = WebPage::new(None, None, &FrameAncestors::default());
+        let page = page(None);
         let first = page.answer(&request(&[]));
         assert!(first.body.starts_with(b"<!doctype html>"));
         assert_eq!(header(&first, "cache-control"), "private, no-cache");

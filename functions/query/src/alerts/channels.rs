@@ -151,6 +151,14 @@ async fn all(call: &mut Call<'_, impl Store>) -> Result<Vec<StoredChannel>, Prob
 /// The channel that the request's path names.
 async fn known(call: &mut Call<'_, impl Store>) -> Result<StoredChannel, Problem> {
     let id = path_id(call)?;
-    let found = all(call).await?.into_iter().find(|channel| channel.id == id);
-    found.ok_or_else(|| not_found("channel", id.as_str()))
+    let mut channels = all(call).await?;
+    let found = channels.iter().position(|channel| channel.id == id);
+    found.map(|place| channels.swap_remove(place)).ok_or_else(|| {
+        let mut problem = not_found("channel", id.as_str());
+        if !channels.is_empty() {
+            let there: Vec<_> = channels.iter().map(|channel| channel.id.as_str()).collect();
+            problem.detail = format!("{} There are: {}.", problem.detail, there.join(", "));
+        }
+        problem
+    })
 }
