@@ -116,7 +116,7 @@ pub(crate) fn limit_of(limit: &DemandLimit, highest: Option<&Exact>) -> Option<E
     }
 }
 
-/// The period up to now, in two parts: the recent minutes begin at `since`.
+/// The period up to now, in two parts: the recent minutes begin at `since`. `None` if they begin before the period.
 fn grid_until(range: TimeRange, since: Timestamp, now: Timestamp) -> Option<Grid> {
     let so_far = TimeRange::new(range.from(), now).ok().filter(|_| since > range.from())?;
     Some(Grid::between(so_far, [since].into()))

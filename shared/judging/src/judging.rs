@@ -138,7 +138,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// The rules and channels, read now.
     pub async fn rules_read_now(&self) -> StoreResult<Arc<AlertRules>> {
-        // The pauses of these rules are used if the present ones cannot be read. Those of older rules may lack the last one.
+        // If the pauses cannot be read, the pauses of these rules are used. Older rules may lack the last pause.
         let before = self.judging.rules.get(self.table.now, |_| LEAST_PAUSE);
         let read = self.read_rules(before.as_deref()).await?;
         Ok(self.judging.rules.keep(read, self.table.now))

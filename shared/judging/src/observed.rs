@@ -32,8 +32,8 @@ pub(crate) struct ObservationQuery<'a> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The readings that a fold needs, by time: all after its start, including some ahead of the clock, and some before,
-    /// as the start says. The reads are strongly consistent.
+    /// The readings that a fold needs, by time: all after its start, including some ahead of the clock, and before the
+    /// start those of [`Start::before`]. The reads are strongly consistent.
     pub(crate) async fn observations(
         &self,
         device: &DeviceId,

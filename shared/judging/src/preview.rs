@@ -38,9 +38,10 @@ pub struct Previewed {
     pub since: Timestamp,
     /// When the alert would have fired.
     pub fired: Timestamp,
-    /// When the episode or period ended. `None` for a step, and for an episode that lasts to the end of the range.
+    /// When the episode or period ended. `None` for a step, for an episode that lasts to the end of the range, and for
+    /// a period that has not ended.
     pub ended: Option<Timestamp>,
-    /// The energy in kWh, the mean power in kW or the size of the step.
+    /// The energy in kWh, the mean power in kW or the size of the step. `None` for an episode.
     pub value: Option<Exact>,
 }
 

@@ -80,8 +80,8 @@ impl TaskProgress {
         self.lock().resting.entry(trigger).or_default().insert(task.key.clone(), resting);
     }
 
-    /// The tasks in `all` that do not rest at `now`. If the clock was set back, none rests: they would rest for too
-    /// long. If `all` is complete, other tasks are forgotten.
+    /// The tasks in `all` that do not rest at `now`. If the clock was set back, all tasks are awake, because they would
+    /// rest for too long. If `all` is complete, other tasks are forgotten.
     pub(crate) fn awake<'a>(
         &self,
         trigger: Trigger,

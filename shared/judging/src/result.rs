@@ -120,8 +120,8 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 
     /// Stores a judgement. Returns `None` if somebody changed the state meanwhile, so that the rule has to be judged
-    /// again. Fails if the rule was saved again since it was read. The next process that reads the rules judges the
-    /// saved one.
+    /// again. Fails if the rule was saved again since it was read. The next process that reads the rules judges by the
+    /// saved rule.
     pub(crate) async fn put(
         &self,
         judgement: &NewJudgement,

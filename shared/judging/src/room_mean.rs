@@ -118,7 +118,7 @@ impl<'a> RoomMean<'a> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The means that a fold needs: all after its start, and some before, as the start says.
+    /// The means that a fold needs: all after its start, and before the start those of [`Start::before`].
     pub(crate) async fn means_since(
         &self,
         mean: &RoomMean<'_>,
@@ -188,7 +188,8 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(RoomMeans { values, until: Some(until) })
     }
 
-    /// For a sum: when each meter was in the room, if it measures other devices of the sum too.
+    /// For a sum, by device: when the meters that also measure other devices of the sum were in the room. Empty for a
+    /// mean.
     async fn presences<'m>(
         &self,
         mean: &'m RoomMean<'_>,

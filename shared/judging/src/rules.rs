@@ -103,7 +103,7 @@ impl AlertRules {
     }
 }
 
-/// Whether a rule with this scope has a state for this device.
+/// Whether a rule with this scope is judged on this device. The mean of a room is judged on the room.
 pub(crate) fn is_about(scope: &Scope, id: &DeviceId, device: Option<&Device>) -> bool {
     match scope {
         Scope::Device(named) => named == id,
