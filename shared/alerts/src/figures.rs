@@ -11,7 +11,7 @@ use crate::message::next_number;
 use crate::rule::{Rule, Watch};
 use crate::text::{self, numbers};
 
-/// How long a period that had its message is remembered: longer than the longest period.
+/// How long a period or step that had its message is remembered: longer than the longest period.
 const REMEMBERED: TimeDelta = TimeDelta::days(40);
 /// The greatest age of a counter's step that makes a message. Without this limit an import would make hundreds.
 const MAX_AGE: TimeDelta = TimeDelta::days(1);

@@ -200,8 +200,8 @@ impl RuleBody {
         self.metric.take().ok_or_else(|| MemberError::of("metric", "is missing"))
     }
 
-    /// Limits of a value. `clear` belongs to a rule with one limit; a rule with two has `clear_above` and
-    /// `clear_below`.
+    /// Limits of a value. `clear` belongs to a rule with one limit. `clear_above` and `clear_below` belong to the limit
+    /// of their side, and replace `clear`.
     fn limits(&mut self) -> Result<Watch, MemberError> {
         let above = number("above", self.above.take())?;
         let below = number("below", self.below.take())?;

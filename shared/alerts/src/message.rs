@@ -29,7 +29,7 @@ pub struct Message {
     /// The time of the newest reading.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
-    /// Whether silence fires, whatever the newest value is.
+    /// Whether the device was silent when the message was made, whatever the newest value is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_silent: bool,
 }

@@ -7,7 +7,7 @@ use crate::UNITS;
 use crate::message::{Message, News};
 use crate::rule::{Limits, Rule, Scope, Watch};
 
-/// The largest number of devices that a text names. It counts the rest.
+/// The largest number of devices that a text names. The text counts the rest.
 const MAX_NAMED: usize = 5;
 
 /// The names that a text uses beside the rule's.
@@ -75,7 +75,7 @@ impl Message {
         }
     }
 
-    /// Whether the message is about silence: the rule watches silence, or counts it as a breach of its limits.
+    /// Whether the message is about silence: the rule watches silence, or the alert fires while the device is silent.
     const fn tells_silence(&self, rule: &Rule) -> bool {
         matches!(rule.watch, Watch::Silence { .. }) || self.is_silent && self.news.is_firing()
     }

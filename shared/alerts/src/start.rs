@@ -102,8 +102,9 @@ impl Start {
         }
     }
 
-    /// Where the fold of a room's mean begins if any past mean may have changed: a day back, in the phase that the means
-    /// before it show. They are read back to the begin of the episode that fires, or for another day.
+    /// Where the fold of a room's mean begins if any past mean may have changed: a day back, in the phase that the
+    /// means before it show. These means are read back to an hour before the episode that fires, and for at least
+    /// another day; at most for [`MAX_BACK_FIRING`].
     pub fn of_unseen_past(state: &EpisodeState, now: Timestamp) -> Self {
         let day = now.saturating_add(-MAX_BACK);
         let begin = state.fold.phase.fired_episode().map(|episode| episode.since);
@@ -125,7 +126,8 @@ impl Start {
         }
     }
 
-    /// The same within the episode that ran at `from` according to the state, if the readings show that it still did.
+    /// A start in the episode that ran at `from` according to the state, if the readings before show that the episode
+    /// still ran.
     fn by_decisive_in(state: &EpisodeState, from: Timestamp) -> Self {
         Self { before: ReadingsBefore::Decisive, ..Self::within_history(state, from) }
     }
