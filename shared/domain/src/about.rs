@@ -14,7 +14,7 @@ pub struct About {
     /// The device's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Label>,
-    /// The name of the room that the reading names. A room without a name gets it.
+    /// The name of the room that the reading names. A room without a name gets this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub room_name: Option<Label>,
     /// The tags of line protocol.

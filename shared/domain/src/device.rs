@@ -38,7 +38,7 @@ pub struct DeviceParts {
     /// The meter that measures this device too, so that sums over a room leave the device out. A person sets the meter.
     pub behind: Option<DeviceId>,
     /// The devices that name this device in `behind`. A meter with such devices cannot be deleted. Devices that an
-    /// earlier version put behind the meter are missing.
+    /// earlier version of Roomtide put behind the meter are missing.
     pub behind_it: BTreeSet<DeviceId>,
     /// Whether the means of rooms include the device, if a person has decided; see
     /// [`not_of_room`](Device::not_of_room).
@@ -83,11 +83,11 @@ pub struct DeviceObservation {
     pub last: Timestamp,
     /// The rooms that the sender named, without those that ingest filled in from the registry.
     pub rooms: BTreeMap<RoomId, Span>,
-    /// The room that each reading named. They show from which reading on a device was in its new room.
+    /// The room that each reading named. These rooms show from which reading on the device was in its new room.
     named: BTreeMap<Timestamp, RoomId>,
     /// The metrics of all readings.
     pub metrics: BTreeSet<MetricName>,
-    /// The facts about the device. If readings disagree, the fact that was seen first.
+    /// The facts about the device. If readings disagree, the fact that was seen first counts.
     pub about: About,
     /// The names that readings give to rooms.
     pub room_names: BTreeMap<RoomId, Label>,
@@ -158,8 +158,8 @@ impl DeviceObservation {
         self.about.absorb(about);
     }
 
-    /// The timestamp since which all readings up to `at` name `room`; `at` itself if the last of them names another
-    /// room.
+    /// The timestamp since which all readings up to `at` name `room`; `at` itself if the last of these readings names
+    /// another room.
     pub fn since(&self, room: &RoomId, at: Timestamp) -> Timestamp {
         let before = self.named.range(..=at).rev();
         before.take_while(|(_, named)| *named == room).last().map_or(at, |(since, _)| *since)
@@ -210,7 +210,7 @@ impl DeviceObservation {
 pub struct DeviceUpdate {
     /// The timestamp of the first reading, if it is earlier than the known one.
     pub first_seen: Option<Timestamp>,
-    /// A new room, and the timestamp of the reading that names it.
+    /// A new room, and the timestamp of the newest reading that names it.
     pub room: Option<(Timestamp, RoomId)>,
     /// New metrics.
     pub metrics: BTreeSet<MetricName>,

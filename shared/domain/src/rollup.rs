@@ -156,7 +156,7 @@ impl Rollup {
             || self.rooms.iter().any(|room| room.as_ref().is_some_and(|room| rooms.contains(room)))
     }
 
-    /// Whether this is the rollup of no reading. A reading without a value that rollups count still has a room.
+    /// Whether this is the rollup of no reading. A reading without a value that rollups count still adds to `rooms`.
     pub fn is_empty(&self) -> bool {
         self.rooms.is_empty() && self.metrics.is_empty()
     }

@@ -130,7 +130,7 @@ impl ViewScope {
 /// The rooms and homes, for people: `the rooms a, b and the homes c`.
 impl fmt::Display for ViewScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// The text names at most this many rooms, and this many homes. Of the others it says only how many there are.
+        /// The text names at most this many rooms, and this many homes. The others are counted.
         const MAX_NAMED: usize = 5;
         let named = |what: &str, ids: Vec<&str>| {
             let more = ids.len().saturating_sub(MAX_NAMED);

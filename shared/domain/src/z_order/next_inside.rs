@@ -5,7 +5,7 @@ use super::{Curve, MAX_ATTRIBUTES, Region};
 impl Curve {
     /// The smallest address in a box that is greater than `current`; `None` if there is no such address.
     ///
-    /// A reader that has come to an address outside of the box goes on at this address instead of at the next row.
+    /// A reader that has come to a row outside of the box goes on at the returned address instead of at the next row.
     ///
     /// Source: Tropf and Herzog, Multidimensional Range Search in Dynamically Balanced Trees, 1981.
     pub fn next_inside(&self, current: u64, region: &Region) -> Option<u64> {
