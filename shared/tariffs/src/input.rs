@@ -20,7 +20,7 @@ pub struct EnergyStep {
     pub metered: Option<Amount>,
     /// Whether nobody knows what a meter used.
     pub is_unknown: bool,
-    /// What of it was measured over a longer time than a quarter of an hour.
+    /// The parts of `used` and `sold` that were measured over a longer time than a quarter of an hour.
     pub estimated: Vec<EstimatedEnergy>,
 }
 
@@ -62,12 +62,12 @@ impl<'a> BillInput<'a> {
         TimeRange::new(self.rows[0].from(), to).expect("rows follow each other")
     }
 
-    /// Whether a line is in the bill.
+    /// Whether a line is in the bill. A share has only the lines per used energy and the percentages.
     pub(crate) fn is_billed(&self, named: &NamedLine) -> bool {
         !self.is_share || matches!(named.per, Per::Used | Per::Percent)
     }
 
-    /// The zone and the price of energy at a time. By tiers there is no such price.
+    /// The zone and the price of energy at a time. Both are `None` with tiers, whose price depends on the amount.
     pub(crate) fn price_at(
         &self,
         line: &'a TariffLine,
