@@ -284,7 +284,7 @@ fn is_needed(series: &TaggedSeries<'_>, query: &CheckedSelect) -> bool {
     has_field && may_hold(series, None, false, query.condition.as_ref())
 }
 
-/// Whether one of the fields is a price. Prices are stored in advance, and `last` is the one that holds now.
+/// Whether one of the fields is a price. Prices are stored in advance, and `last` selects the price that holds now.
 fn has_price(series: &[TaggedSeries<'_>], query: &CheckedSelect) -> bool {
     let mut fields =
         series.iter().flat_map(|series| query.fields.iter().filter_map(|name| series.field(name)));
