@@ -21,8 +21,8 @@ use crate::report::JudgingReport;
 use crate::rules::AlertRules;
 use crate::task::{JudgingTask, Tasks};
 
-/// The readings of one device that were stored, by time. Deleted readings are not among them: whoever deletes a reading
-/// asks for the device to be judged again.
+/// The readings of one device that were stored, by time. Deleted readings are missing here, because a deletion stores a
+/// recheck of the device.
 pub type ReadingsByTime = BTreeMap<Timestamp, Reading>;
 
 /// The result of judging a batch.
@@ -61,7 +61,7 @@ impl<S: Store> JudgingSession<'_, S> {
     ///
     /// - budgets and counters never, because they wait for whole quarters of an hour;
     /// - other rules on up to `MAX_FEW` devices always;
-    /// - those on more devices only if they limit a metric, and a late reading is of a quarter that may have a rollup.
+    /// - rules on more devices only if they limit a metric, and a late reading is of a quarter that may have a rollup.
     ///   For the rest `rollup` stores a recheck if a quarter breaks the rule.
     ///
     /// Devices whose newest reading in the batch is over 31 days old are ignored. If rules or states cannot be read,

@@ -18,7 +18,7 @@ const MAX_LAST_AGE: TimeDelta = TimeDelta::hours(1);
 /// The longest wait while the table throttles the rules. No rollup is folded during the wait.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// The rules that a process remembers while it makes rollups. They decide which devices are judged again.
+/// The rules that a process remembers while it makes rollups. These rules decide which devices are judged again.
 #[derive(Debug, Default)]
 pub struct SealedBreaches(Remembered<Vec<StoredRule>>);
 

@@ -40,8 +40,8 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(vec![Figure::new(range.from(), projection.least, is_beyond)])
     }
 
-    /// What was measured in the current period, from its readings. The last minutes are measured by power where
-    /// possible, because a counter moves in steps.
+    /// The energy of the current period, from its readings; `None` without recent energy. The last minutes are measured
+    /// by power where possible, because a counter moves in steps.
     async fn running(
         &self,
         device: &Device,

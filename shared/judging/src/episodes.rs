@@ -25,7 +25,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let rule = on_subject.rule;
         let (rule, state) = (&rule.definition, before.and_then(episodes_of));
 
-        // The first read of the limit is not repeated. If it fails, the longest limit is assumed.
+        // The first read of the limit is not repeated. If the read fails, the longest limit is assumed.
         let at_once = self.table.invocation.with_patience(Duration::ZERO);
         let limit = self.within(&at_once).subject_silent_after(on_subject).await;
         let silent_after = *limit.as_ref().unwrap_or(&LONGEST_SILENCE);

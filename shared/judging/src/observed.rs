@@ -14,8 +14,8 @@ use crate::ports::Store;
 pub(crate) const MAX_READINGS: usize = 100_000;
 /// The number of readings that are read at once.
 const PAGE: usize = 2_000;
-/// The sizes of the pages that are read until a reading is decisive ([`Rule::is_decisive`]); at most all four. Most often
-/// the first reading is.
+/// The sizes of the pages that are read until a reading is decisive ([`Rule::is_decisive`]); at most all four. Most
+/// often the first reading is.
 const PAGES_BACK: [usize; 4] = [1, 20, 200, PAGE];
 
 /// The readings of one device that are read.

@@ -20,7 +20,7 @@ pub(crate) enum Trigger {
     Batch,
     /// A recheck (a stored request to judge again) names a device.
     Recheck,
-    /// A person saved a rule. It is judged at once, or later by a recheck.
+    /// A person saved a rule, which is judged at once, or later by a recheck.
     Saved,
     /// The due time of states has come.
     Due,

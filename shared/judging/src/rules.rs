@@ -129,7 +129,7 @@ pub fn subjects_of<'a>(
     }
 }
 
-/// The devices that a rule is about, also if it watches their mean.
+/// The devices that a rule is about, also if the rule watches their mean.
 pub fn devices_of<'a>(
     rule: &'a Rule,
     devices: impl Iterator<Item = &'a Device> + 'a,

@@ -43,7 +43,7 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 
     /// The time without a reading after which a device counts as silent, learned from seven days. Remembered for six
-    /// hours, if it was learned from as long a history: what a new device has shown so far says little.
+    /// hours, if the history is at least as long: the first hours of a new device say little.
     async fn silence_limit(&self, device: &DeviceId) -> StoreResult<TimeDelta> {
         let now = self.table.now;
         if let Some(limit) = self.judging.silence_limits.get(device, now) {
