@@ -165,9 +165,9 @@ pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
 /// Whether a batch of one device, in order of time, certainly changes no state, so that no reading has to be read.
 ///
 /// A batch changes no state if the state is at rest and every value is within the clearing limit. A value between the
-/// clearing limit and the limit could prolong an earlier breach; a late reading without a value may stand in the place of
-/// one that ended the breach. A batch that is older than a day is skipped too, unless it may correct what an alert fires
-/// for. Younger late readings, as of a gateway that was offline for hours, may show a breach that still lasts.
+/// clearing limit and the limit could prolong an earlier breach; a late reading without a value may stand in the place
+/// of one that ended the breach. A batch that is older than a day is skipped too, unless it may correct what an alert
+/// fires for. Younger late readings, as of a gateway that was offline for hours, may show a breach that still lasts.
 pub fn can_be_skipped(
     rule: &Rule,
     state: Option<&EpisodeState>,
@@ -263,7 +263,7 @@ struct MessageMaker<'a> {
     told: ToldAlert,
     number: u64,
     messages: Vec<Message>,
-    /// Whether an episode has begun or ended, so that the links to the one before acknowledge nothing.
+    /// Whether an episode has begun or ended, so that the links to the episode before acknowledge nothing.
     has_new_episode: bool,
 }
 
@@ -282,7 +282,7 @@ impl<'a> MessageMaker<'a> {
         Self { rule, fold, has_left, now, told, number, messages, has_new_episode }
     }
 
-    /// Ends what was told before an edit by which the rule watches something else.
+    /// Ends the alert that was told before an edit, if the edit made the rule watch something else.
     fn tell_edited(&mut self, before: &EpisodeState) {
         if self.told.is_firing {
             let message = ended_by_edit(before, self.now);
@@ -321,8 +321,8 @@ impl<'a> MessageMaker<'a> {
             && (change.ended > told_until || self.told.is_firing && change.ended == told_until)
     }
 
-    /// Makes a message if the present phase differs from what the last message said. `known_from` is the time from which
-    /// readings or the state show the phase.
+    /// Makes a message if the present phase differs from what the last message said. `known_from` is the time from
+    /// which readings or the state show the phase.
     fn tell_present(
         &mut self,
         changes: &[EpisodeChange],

@@ -64,7 +64,7 @@ impl Message {
 
     /// What happens to the subject, in the words of the rule.
     fn what(&self, rule: &Rule, names: Names<'_>) -> String {
-        // If the silence is over, the newest reading ended it, and is not the last one before it.
+        // If the silence is over, the newest reading ended the silence, and is not the last reading before.
         let is_over = matches!(self.news, News::Recovered | News::Passed);
         match (self.tells_silence(rule), self.seen) {
             (true, Some(seen)) if !is_over => {

@@ -252,7 +252,7 @@ impl Rule {
         matches!(self.side(value), Some(Side::Breach | Side::Clear))
     }
 
-    /// What silence means for the rule. A rule about silence counts it as the breach.
+    /// What silence means for the rule. A rule about silence counts silence as the breach.
     pub const fn no_data(&self) -> NoData {
         match self.watch {
             Watch::Silence { .. } => NoData::Fire,

@@ -33,9 +33,9 @@ impl Start {
     /// Where the fold of a judgement begins.
     ///
     /// `touched` is the time of the earliest reading that was stored, overwritten or deleted: the first of a batch, or
-    /// the `since` of a recheck. `None` if only time has passed, or if a person saved the rule. "Before" a reading is an
-    /// hour and the rule's `for` or `clear_for` before it: at most a day back, or [`MAX_BACK_FIRING`] while the alert
-    /// fires, because the reading may be its cause. In the order of the code:
+    /// the `since` of a recheck. `None` if only time has passed, or if a person saved the rule. "Before" a reading is
+    /// an hour and the rule's `for` or `clear_for` before it: at most a day back, or [`MAX_BACK_FIRING`] while the
+    /// alert fires, because the reading may be its cause. In the order of the code:
     ///
     /// - without a state: before the touched reading, or a day back;
     /// - with an anchor that cannot be trusted: a day back;

@@ -132,7 +132,8 @@ impl EpisodeState {
         self.links.drain(..excess);
     }
 
-    /// Acknowledges the running episode if `key` belongs to one of its links. Returns whether it was acknowledged.
+    /// Acknowledges the running episode if `key` belongs to one of its links. Returns whether the episode was
+    /// acknowledged.
     pub fn acknowledge_by(&mut self, key: &LinkKey) -> bool {
         self.links.contains(&key.hash()) && self.acknowledge()
     }
