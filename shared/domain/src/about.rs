@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Decimal, Label, MetricInfo, MetricKind, MetricName, Role, SourceField, Unit};
 
-/// Facts that a sender gives about a device in addition to a reading's values. The reading's item has them as JSON.
+/// Facts that a sender gives about a device in addition to a reading's values. The reading's item stores the facts as
+/// JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct About {

@@ -166,7 +166,7 @@ impl DeviceObservation {
     }
 
     /// The device to register if the registry has no device of this id. The device introduces the rooms that are not
-    /// registered. It is in the room of its newest reading that names a registered or introduced room.
+    /// registered. Its room is that of the newest reading that names a registered or introduced room.
     pub fn new_device(&self, id: DeviceId, is_room_registered: impl Fn(&RoomId) -> bool) -> Device {
         let introduced = self.rooms.keys().filter(|room| !is_room_registered(room));
         let introduced: BTreeSet<RoomId> = introduced.take(MAX_INTRODUCED_ROOMS).cloned().collect();
@@ -249,7 +249,7 @@ impl Device {
     /// Checks the parts and makes a device of them.
     ///
     /// Concurrent observations may have stored more than [`MAX_KNOWN_METRICS`] metrics. Then metrics with settings are
-    /// kept first: a metric without settings is folded in the same way if it is not known.
+    /// kept first: a metric without settings is folded in the same way if the registry does not know the metric.
     pub fn new(mut parts: DeviceParts) -> Result<Self, DeviceError> {
         if parts.behind.as_ref() == Some(&parts.id) || parts.behind_it.contains(&parts.id) {
             return Err(DeviceError::BehindItself);
@@ -401,8 +401,8 @@ impl Device {
         self.stay().filter(|stay| stay.until.is_none())
     }
 
-    /// The stay to record if the device has settled in the room of its readings. It has settled if the room has not
-    /// changed for [`SETTLING`] before `newest`, the timestamp of a reading. `None` if the stay in this room is
+    /// The stay to record if the device has settled in the room of its readings. The device has settled if the room has
+    /// not changed for [`SETTLING`] before `newest`, the timestamp of a reading. `None` if the stay in this room is
     /// recorded already.
     ///
     /// A new stay never begins before the end of the newest stay. After a person took the device out of its room, a

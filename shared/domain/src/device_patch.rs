@@ -20,7 +20,7 @@ pub const MAX_PATCHED_METRICS: usize = 16;
 pub struct DevicePatch {
     /// The name.
     pub name: Edit<Label>,
-    /// The room. After it is cleared, the next reading that names a room decides.
+    /// The room. After the room is cleared, the next reading that names a room decides.
     pub room: Edit<RoomId>,
     /// Since when the device is in the room, or in no room; `None` means now.
     #[serde(deserialize_with = "set")]
@@ -272,8 +272,9 @@ impl DevicePatch {
         }
     }
 
-    /// Applies the edit of the room. Without `room_since` it counts from `now` on. If the newest stay is after `now`,
-    /// as the device's clock may be ahead, the edit counts from the first timestamp at which the next stay may begin.
+    /// Applies the edit of the room. Without `room_since` the edit counts from `now` on. If the newest stay is after
+    /// `now`, as the device's clock may be ahead, the edit counts from the first timestamp at which the next stay may
+    /// begin.
     fn apply_room(&self, device: &mut Device, now: Timestamp) {
         let earliest = device.stay().map_or(now, |stay| stay.earliest_next().max(now));
         let since = self.room_since.unwrap_or(earliest);

@@ -117,7 +117,8 @@ impl<'a> Meter<'a> {
     }
 
     /// The meter for a request about this device only. A device that measures neither used nor sold energy shows its
-    /// production. Without production it shows its only metric of storage: a sum of charge and discharge means nothing.
+    /// production. Without production the device shows its only metric of storage: a sum of charge and discharge means
+    /// nothing.
     pub fn alone(self, metrics: &'a BTreeMap<MetricName, MetricInfo>) -> Option<Self> {
         if self.is_of_sums() {
             return Some(self);

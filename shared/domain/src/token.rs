@@ -150,7 +150,7 @@ impl fmt::Display for ViewScope {
 pub struct WriteScope {
     /// The devices whose readings the token stores.
     pub devices: WritableDevices,
-    /// The tags of line protocol that identify a device. If the list is empty, all tags identify it.
+    /// The tags of line protocol that identify a device. If the list is empty, all tags identify a device.
     pub device_tags: Vec<String>,
     /// The tag of line protocol that names a room.
     pub room_tag: Option<String>,

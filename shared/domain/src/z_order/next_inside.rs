@@ -15,8 +15,8 @@ impl Curve {
         for (n, (attribute, bit)) in self.bits().iter().enumerate() {
             let one = 1_u64 << bit;
             let is_set = |value: u64| value & one != 0;
-            // Two of the values that have the same higher bits: the smallest one with this bit set, and the largest one
-            // without it.
+            // Of the values with the same higher bits: the smallest with this bit set, and the largest without this
+            // bit.
             let smallest = |value: u64| (value | one) & !(one - 1);
             let largest = |value: u64| value & !one | (one - 1);
 
