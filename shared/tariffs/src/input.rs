@@ -7,7 +7,7 @@ use crate::prices::Prices;
 use crate::tariff::{NamedLine, Pricing, Tariff, TariffLine};
 use crate::written::Per;
 
-/// What was used and sold in one step of time: a quarter of an hour, a local day, or a part of one.
+/// What was used and sold in one step of time: a quarter of an hour, a local day, or a part of these.
 #[derive(Debug, Clone)]
 pub struct EnergyStep {
     /// The time of the step, which lies in one row.
@@ -24,14 +24,15 @@ pub struct EnergyStep {
     pub estimated: Vec<EstimatedEnergy>,
 }
 
-/// Energy of a step that was measured over a longer time than a quarter of an hour, and so is spread evenly over that time.
+/// Energy of a step that was measured over a longer time than a quarter of an hour, and so is spread evenly over that
+/// time.
 #[derive(Debug, Clone)]
 pub struct EstimatedEnergy {
-    /// Whether it was used or sold.
+    /// Whether the energy was used or sold.
     pub per: Per,
     /// The energy.
     pub amount: Amount,
-    /// The time over which it was measured.
+    /// The time over which the energy was measured.
     pub over: TimeRange,
 }
 

@@ -36,8 +36,8 @@ pub(crate) struct PriceZone {
 }
 
 impl PriceZone {
-    /// Reads when the price holds: months such as `oct-mar`, weekdays or names of lists such as `sat,sun,holiday`, hours
-    /// such as `10:00-14:00,18:00-22:00`.
+    /// Reads when the price holds: months such as `oct-mar`, weekdays or names of lists such as `sat,sun,holiday`,
+    /// hours such as `10:00-14:00,18:00-22:00`.
     pub(crate) fn of(written: &WrittenZone, lists: &DayLists) -> Result<Self, MemberError> {
         let WrittenZone { name, price, months, days, hours } = written;
         let months =
