@@ -31,7 +31,7 @@ pub enum ReadWay {
     Some(Order, usize),
 }
 
-/// A device, and the metrics of it that are read.
+/// A device, and the metrics that are read of this device.
 #[derive(Debug)]
 pub struct WantedDevice<'a> {
     /// The device.
@@ -72,8 +72,8 @@ pub struct DeviceSelection<'a> {
 /// A group of points that becomes a series of rows.
 #[derive(Debug)]
 pub struct OutGroup<'a> {
-    /// The time of a `min` or `max` of rollups, which have only the value: it is read from the readings. `None` for all
-    /// other groups.
+    /// The time of a `min` or `max` of rollups, which have only the value; the time is read from the readings. `None`
+    /// for all other groups.
     pub instant: Option<Timestamp>,
     pub(crate) measurement: &'a str,
     pub(crate) tags: Vec<String>,
