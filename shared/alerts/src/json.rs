@@ -1,7 +1,7 @@
 //! A rule as people write it: the members of a JSON object, and the rule that they describe. Knows no endpoint and no
 //! table.
 //!
-//! A number with more than 15 digits is written as a string.
+//! A body has a number with more than 15 digits as a string. [`Rule::to_json`] writes every limit as a string.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;

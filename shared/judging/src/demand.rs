@@ -52,7 +52,8 @@ impl<S: Store> JudgingSession<'_, S> {
         let Some(grid) = grid_until(range, since, self.table.now) else { return Ok(None) };
         let level = Level::Readings;
         let Some(rows) = self.energy(device, &grid, horizon, level).await? else { return Ok(None) };
-        // Only recent energy says how the period goes on. Without energy before, the period has the recent one alone.
+        // Only recent energy says how the period goes on. Without earlier energy, the period has the recent energy
+        // alone.
         let Some(recent) = rows.bought(RECENT_ROW) else { return Ok(None) };
         let energy_so_far = &rows.bought(BEFORE).unwrap_or_else(Exact::zero) + &recent;
 

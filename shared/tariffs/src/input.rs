@@ -49,7 +49,7 @@ pub struct BillInput<'a> {
     pub prices: &'a Prices,
     /// What the steps lack, before they are billed.
     pub missing: &'a [Missing],
-    /// The time up to which standing charges accrue: now, or later.
+    /// Now: standing charges accrue up to this time, and nothing is due for rows that end later.
     pub until: Timestamp,
     /// Whether the bill is that of a device's share: no standing charges, nothing sold, and each quarter of an hour at
     /// the price of the tier in which it begins.
