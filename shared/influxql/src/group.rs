@@ -82,7 +82,8 @@ pub(crate) fn float(decimal: &Decimal) -> f64 {
     decimal.as_str().parse().expect("a decimal's text is a number")
 }
 
-/// Whether functions take a value of a metric into account. A counter's values of zero or less do not count.
+/// Whether functions take a value of a metric into account. Values of zero or less of a counter do not count, unless it
+/// is a net meter.
 pub(crate) fn counts(device: &Device, metric: &MetricName, value: &Decimal) -> bool {
     !is_counter(device, metric) || value.is_positive()
 }
