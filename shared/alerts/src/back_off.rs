@@ -13,7 +13,7 @@ pub const MAX_RETRIED: TimeDelta = TimeDelta::days(1);
 const MAX_ATTEMPTS: u32 = 40;
 
 /// When the next attempt is due after `attempts` failed ones, the last of them at `now`. `None` after a day: the
-/// message waits until a newer one is sent.
+/// message waits until a newer message is sent.
 ///
 /// A server may ask for a longer pause of up to an hour. A pause without a limit could use up the whole day.
 pub fn next_attempt(

@@ -147,7 +147,7 @@ impl Post<'_> {
         let is_same = |notice: &&Notice<'_>| {
             notice.rule_id == first.rule_id && notice.message.news == first.message.news
         };
-        // A device may have several messages, with those of other devices between them. It is counted once.
+        // A device may have several messages, with those of other devices between them. The device is counted once.
         let mut seen = BTreeSet::new();
         let once =
             self.notices.iter().filter(is_same).filter(|notice| seen.insert(notice.subject_id));
@@ -174,7 +174,8 @@ impl Post<'_> {
         self.notices.iter().any(|notice| notice.message.news.is_firing())
     }
 
-    /// The id of the post, derived from its messages: a repeated post has the same id. It contains no full stop.
+    /// The id of the post, derived from its messages: a repeated post has the same id. The id contains no full stop,
+    /// because a full stop separates the parts of a signed text.
     pub(crate) fn id(&self) -> String {
         match self.notices {
             [one] => one.id(),

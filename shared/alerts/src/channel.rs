@@ -39,8 +39,8 @@ pub struct ChannelBody {
 impl ChannelBody {
     /// The channel, and its secret if the body has a secret member.
     ///
-    /// A body without one leaves the stored secret as it is: a person who renames a channel cannot read the secret and
-    /// so cannot send it again. If no secret of this kind is stored, the caller answers [`Secret::missing`].
+    /// A body without a secret member leaves the stored secret as it is, because a person who renames a channel cannot
+    /// read the secret to send it again. If no secret of this kind is stored, the caller answers [`Secret::missing`].
     pub fn channel(self, reach: Reach) -> Result<(Channel, Option<Secret>), MemberError> {
         let Self { kind, name, quiet_hours, mut members } = self;
         let kind = ChannelKind::named(kind.as_deref())?;

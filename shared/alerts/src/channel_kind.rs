@@ -30,7 +30,7 @@ pub(crate) enum ChannelDelivery {
 }
 
 impl ChannelKind {
-    /// Whether only a deployed server can send to it.
+    /// Whether only a deployed server can send to such a channel.
     pub(crate) const fn is_deployed_only(&self) -> bool {
         matches!(self.delivery, ChannelDelivery::Email(_))
     }

@@ -58,7 +58,7 @@ impl ChannelMember {
         Self { name: "address", about, form: MemberForm::Address, need: Need::Always }
     }
 
-    /// A member for the server to which messages go. Without it they go to the maker's server.
+    /// A member for the server to which messages go; without the member, the maker's server.
     pub(crate) const fn server(about: &'static str, makers: &'static str) -> Self {
         Self { name: "server", about, form: MemberForm::Address, need: Need::Default(makers) }
     }

@@ -9,7 +9,7 @@ pub const RECENT: TimeDelta = TimeDelta::minutes(3);
 /// The milliseconds of an hour.
 const HOUR: i64 = 3_600_000;
 
-/// What a meter has measured of the running period.
+/// The energy that a meter has measured in the running period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningPeriod {
     /// The period.

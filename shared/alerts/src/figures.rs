@@ -11,7 +11,7 @@ use crate::message::next_number;
 use crate::rule::{Rule, Watch};
 use crate::text::{self, numbers};
 
-/// How long a period that had its message is remembered: longer than the longest period.
+/// How long a period or step that had its message is remembered: longer than the longest period.
 const REMEMBERED: TimeDelta = TimeDelta::days(40);
 /// The greatest age of a counter's step that makes a message. Without this limit an import would make hundreds.
 const MAX_AGE: TimeDelta = TimeDelta::days(1);
@@ -23,9 +23,10 @@ pub struct Figure {
     pub at: Timestamp,
     /// The energy in kWh, the least demand in kW, or the size of the step.
     pub value: Exact,
-    /// Whether the figure is beyond the rule's limit. A step is beyond it if the rule watches steps of this kind.
+    /// Whether the figure is beyond the rule's limit. A step counts as beyond the limit if the rule watches steps of
+    /// this kind.
     pub is_beyond: bool,
-    /// For a step, the time of the reading before it. `None` while some steps are not known.
+    /// For a step, the time of the reading at which the step begins. `None` while some steps are not known.
     pub before: Option<Timestamp>,
 }
 

@@ -75,7 +75,7 @@ impl TextForm {
 }
 
 /// Whether a character may stand in a line. Names come from senders: a control character could end the line, and a
-/// character that sets the direction of writing could reverse the rest of it.
+/// character that sets the direction of writing could reverse the rest of the line.
 fn is_shown(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')

@@ -86,7 +86,7 @@ impl Phase {
         }
     }
 
-    /// The phase of an episode at an instant; `None` before it.
+    /// The phase of an episode at an instant; `None` before the episode.
     pub(crate) fn of_episode(since: Timestamp, fired: Timestamp, at: Timestamp) -> Option<Self> {
         if fired <= at {
             return Some(Self::Firing { since, fired });
@@ -127,7 +127,7 @@ pub struct SilenceLimit<'a> {
     pub limit: TimeDelta,
     /// The pauses of the system, in order of time. Silence is counted from the end of a pause.
     pub pauses: &'a [TimeRange],
-    /// The last silence that a judgement found. A pause of the system that is noted later does not undo it.
+    /// The last silence that a judgement found. A pause of the system that is noted later does not undo this silence.
     pub known: Option<KnownSilence>,
 }
 

@@ -1,7 +1,7 @@
 //! A rule as people write it: the members of a JSON object, and the rule that they describe. Knows no endpoint and no
 //! table.
 //!
-//! A number with more than 15 digits is written as a string.
+//! A body has a number with more than 15 digits as a string. [`Rule::to_json`] writes every limit as a string.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -200,8 +200,8 @@ impl RuleBody {
         self.metric.take().ok_or_else(|| MemberError::of("metric", "is missing"))
     }
 
-    /// Limits of a value. `clear` belongs to a rule with one limit; a rule with two has `clear_above` and
-    /// `clear_below`.
+    /// Limits of a value. `clear` belongs to a rule with one limit. `clear_above` and `clear_below` belong to the limit
+    /// of their side, and replace `clear`.
     fn limits(&mut self) -> Result<Watch, MemberError> {
         let above = number("above", self.above.take())?;
         let below = number("below", self.below.take())?;

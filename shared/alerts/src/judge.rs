@@ -103,7 +103,7 @@ struct JudgedRange {
     judged_before: Option<Timestamp>,
     /// The time of the newest reading of this and of earlier judgements.
     judged_until: Option<Timestamp>,
-    /// An hour before `judged_until`, where the next judgement begins.
+    /// Where the next judgement begins: an hour before `judged_until`, or at the start of this fold if that is later.
     anchor_at: Timestamp,
     /// The end of the fold: now, or the newest reading if it is ahead of the clock.
     to: Timestamp,
@@ -214,8 +214,8 @@ impl Start {
         rule.is_decisive(first.value.as_ref()).then_some(first.at)
     }
 
-    /// The fold at the start. Where decisive readings show the phase, the episode of the state goes on only if the first
-    /// of these readings is in breach.
+    /// The fold at the start. Where decisive readings show the phase, the episode of the state goes on only if the
+    /// first of these readings is in breach. If none was found, [`keeps_phase`](Self::keeps_phase) decides.
     fn fold(&self, rule: &Rule, readings: &[Observation]) -> Fold {
         let first = readings.first().filter(|first| first.at <= self.from);
         let goes_on = match first.and_then(|first| rule.side(first.value.as_ref())) {
@@ -264,7 +264,7 @@ struct MessageMaker<'a> {
     told: ToldAlert,
     number: u64,
     messages: Vec<Message>,
-    /// Whether an episode has begun or ended, so that the links to the one before acknowledge nothing.
+    /// Whether an episode has begun or ended, so that the links to the episode before acknowledge nothing.
     has_new_episode: bool,
 }
 
@@ -283,7 +283,7 @@ impl<'a> MessageMaker<'a> {
         Self { rule, fold, has_left, now, told, number, messages, has_new_episode }
     }
 
-    /// Ends what was told before an edit by which the rule watches something else.
+    /// Ends the alert that was told before an edit, if the edit made the rule watch something else.
     fn tell_edited(&mut self, before: &EpisodeState) {
         if self.told.is_firing {
             let message = ended_by_edit(before, self.now);
@@ -296,7 +296,8 @@ impl<'a> MessageMaker<'a> {
     /// Makes messages about episodes that have ended since the last judgement. [`tell_present`](Self::tell_present)
     /// makes the message about an episode that fires now.
     fn tell_ended(&mut self, changes: &[EpisodeChange], judged_before: Option<Timestamp>) {
-        // A rule that was saved by a clock that was ahead tells what the last hour had.
+        // An episode that ended over an hour ago, or before the rule was saved, has passed without a message. A time of
+        // saving ahead of the clock is ignored.
         let saved =
             Some(self.rule.changed).filter(|saved| *saved <= self.now.saturating_add(MAX_AHEAD));
         let oldest = saved.max(Some(self.now.saturating_add(-SETTLING)));
@@ -321,8 +322,8 @@ impl<'a> MessageMaker<'a> {
             && (change.ended > told_until || self.told.is_firing && change.ended == told_until)
     }
 
-    /// Makes a message if the present phase differs from what the last message said. `known_from` is the time from which
-    /// readings or the state show the phase.
+    /// Makes a message if the present phase differs from what the last message said. `known_from` is the time from
+    /// which readings or the state show the phase.
     fn tell_present(
         &mut self,
         changes: &[EpisodeChange],

@@ -67,8 +67,8 @@ use chrono::TimeDelta;
 const UNITS: &str = "smhd";
 /// Readings at most this far ahead of the clock are judged at once. Readings further ahead wait for their time.
 pub const MAX_AHEAD: TimeDelta = TimeDelta::minutes(2);
-/// How far a judgement of an alert that fires looks back for a reading that was changed or deleted. Only a recheck, or a
-/// batch that also has a reading of the last day, gets so far.
+/// How far a judgement of an alert that fires looks back for a reading that was changed or deleted. A batch with only
+/// older readings is not judged.
 pub const MAX_BACK_FIRING: TimeDelta = TimeDelta::days(31);
 /// How long a normal state is kept. An episode that ended longer ago makes no message.
 pub const SETTLING: TimeDelta = TimeDelta::hours(1);
@@ -76,5 +76,6 @@ pub const SETTLING: TimeDelta = TimeDelta::hours(1);
 pub const MAX_UNJUDGED: TimeDelta = TimeDelta::minutes(15);
 /// The time until every process knows a saved rule: a process may use its list of rules for a minute.
 pub const MAX_UNKNOWN: TimeDelta = TimeDelta::minutes(2);
-/// How far back a fold begins at most, and how late a reading may be if the stream is to judge it.
+/// How far back a fold begins at most, unless the alert fires. A batch with only older readings is judged only if it
+/// may correct what an alert fires for.
 pub const MAX_BACK: TimeDelta = TimeDelta::days(1);

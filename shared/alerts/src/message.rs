@@ -14,22 +14,22 @@ pub struct Message {
     pub number: u64,
     /// The news of the message.
     pub news: News,
-    /// The breach that began the episode.
+    /// The breach that began the episode. For a figure, the start of the period or the time of the step.
     #[serde(with = "text")]
     pub since: Timestamp,
-    /// When the breach had lasted long enough.
+    /// When the breach had lasted long enough. For a figure, when the message was made.
     #[serde(with = "text")]
     pub fired: Timestamp,
     /// When the episode ended, if that is known.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
-    /// The newest value.
+    /// The newest value, or the figure.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Decimal>,
     /// The time of the newest reading.
     #[serde(with = "text", default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
-    /// Whether silence fires, whatever the newest value is.
+    /// Whether the device was silent when the message was made, whatever the newest value is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_silent: bool,
 }

@@ -7,7 +7,7 @@ use crate::UNITS;
 use crate::message::{Message, News};
 use crate::rule::{Limits, Rule, Scope, Watch};
 
-/// The largest number of devices that a text names. It counts the rest.
+/// The largest number of devices that a text names. The text counts the rest.
 const MAX_NAMED: usize = 5;
 
 /// The names that a text uses beside the rule's.
@@ -64,7 +64,7 @@ impl Message {
 
     /// What happens to the subject, in the words of the rule.
     fn what(&self, rule: &Rule, names: Names<'_>) -> String {
-        // If the silence is over, the newest reading ended it, and is not the last one before it.
+        // If the silence is over, the newest reading ended the silence, and is not the last reading before.
         let is_over = matches!(self.news, News::Recovered | News::Passed);
         match (self.tells_silence(rule), self.seen) {
             (true, Some(seen)) if !is_over => {
@@ -75,7 +75,7 @@ impl Message {
         }
     }
 
-    /// Whether the message is about silence: the rule watches silence, or counts it as a breach of its limits.
+    /// Whether the message is about silence: the rule watches silence, or the alert fires while the device is silent.
     const fn tells_silence(&self, rule: &Rule) -> bool {
         matches!(rule.watch, Watch::Silence { .. }) || self.is_silent && self.news.is_firing()
     }

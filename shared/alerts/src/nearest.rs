@@ -12,10 +12,11 @@ const OTHER_NAMES: [(&str, &str); 9] = [
     ("duration", "for"),
     ("hysteresis", "clear"),
 ];
-/// The most letters that a mistyped name differs by.
+/// The largest number of letters by which a mistyped name differs.
 const MAX_MISTYPED: usize = 2;
 
-/// The known name with the fewest letters unlike those of an unknown name; `None` if too many letters differ.
+/// The member for which an unknown name is another system's name, or from which the name differs by the fewest letters.
+/// `None` if too many letters differ.
 pub(crate) fn nearest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
     if let Some((_, member)) = OTHER_NAMES.iter().find(|(name, _)| *name == unknown) {
         return Some(member);

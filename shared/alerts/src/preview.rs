@@ -43,7 +43,7 @@ impl<'a> Past<'a> {
         Self { rule, silence, fold, episodes: Vec::new(), settled }
     }
 
-    /// Adds the readings up to `until`, inclusive, and advances the fold to it.
+    /// Adds the readings up to `until`, inclusive, and advances the fold to this time.
     pub fn take(&mut self, readings: &[Observation], until: Timestamp) {
         let end = readings.partition_point(|reading| reading.at <= until);
         let mut changes = Vec::new();

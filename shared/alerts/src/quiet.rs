@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 const DAY: u16 = 24 * 60;
 
-/// A part of the local day, such as `22:00-07:00`. What the local clock shows decides, also on days on which the clock
+/// A part of the local day, such as `22:00-07:00`. The time on the local clock decides, also on days on which the clock
 /// is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuietHours {

@@ -6,7 +6,8 @@ use chrono::TimeDelta;
 use domain::{CalendarUnit, Decimal, DeviceId, Label, MetricName, RoomId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// The longest `for` and `clear_for`. A fold begins an hour earlier than they do, and so looks back less than a day.
+/// The longest `for` and `clear_for`. A fold begins an hour and the longer of both before a reading, so less than a
+/// day.
 pub const MAX_FOR: TimeDelta = TimeDelta::hours(12);
 
 /// A rule of alerts.
@@ -233,7 +234,8 @@ impl Rule {
         }
     }
 
-    /// The metric, and on which sides it is limited. An episode of another metric or another side is another one.
+    /// The metric, and on which sides it is limited. If an edit changes either, the running episode ends. Empty for a
+    /// rule without limits.
     pub fn watched(&self) -> String {
         let Watch::Metric { metric, limits } = &self.watch else { return String::new() };
         let sides = [limits.above().map(|_| " above"), limits.below().map(|_| " below")];
@@ -245,12 +247,12 @@ impl Rule {
         matches!(self.side(value), None | Some(Side::Clear))
     }
 
-    /// Whether the value of an observation is beyond a limit, or clear. Then the phase depends on no earlier one.
+    /// Whether the value of an observation is beyond a limit, or clear. Then a fold needs no earlier observation.
     pub fn is_decisive(&self, value: Option<&Decimal>) -> bool {
         matches!(self.side(value), Some(Side::Breach | Side::Clear))
     }
 
-    /// What silence means for the rule. A rule about silence counts it as the breach.
+    /// What silence means for the rule. A rule about silence counts silence as the breach.
     pub const fn no_data(&self) -> NoData {
         match self.watch {
             Watch::Silence { .. } => NoData::Fire,

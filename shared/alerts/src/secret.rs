@@ -37,7 +37,7 @@ impl Secret {
         MemberError::of(needed.map_or("kind", |member| member.name), "is missing")
     }
 
-    /// The stored form. Only the function that sends may read the item with it.
+    /// The stored form. Only the function that sends may read the item with this text.
     pub fn to_stored(&self) -> String {
         let kind = [("kind", self.kind.name.to_owned())];
         let members = kind.into_iter().chain(self.values.to_texts());

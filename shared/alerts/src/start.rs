@@ -33,9 +33,9 @@ impl Start {
     /// Where the fold of a judgement begins.
     ///
     /// `touched` is the time of the earliest reading that was stored, overwritten or deleted: the first of a batch, or
-    /// the `since` of a recheck. `None` if only time has passed, or if a person saved the rule. "Before" a reading is an
-    /// hour and the rule's `for` or `clear_for` before it: at most a day back, or [`MAX_BACK_FIRING`] while the alert
-    /// fires, because the reading may be its cause. In the order of the code:
+    /// the `since` of a recheck. `None` if only time has passed, or if a person saved the rule. "Before" a reading is
+    /// an hour and the rule's `for` or `clear_for` before it: at most a day back, or [`MAX_BACK_FIRING`] while the
+    /// alert fires, because the reading may be its cause. In the order of the code:
     ///
     /// - without a state: before the touched reading, or a day back;
     /// - with an anchor that cannot be trusted: a day back;
@@ -100,8 +100,9 @@ impl Start {
         }
     }
 
-    /// Where the fold of a room's mean begins if any past mean may have changed: a day back, in the phase that the means
-    /// before it show. They are read back to the begin of the episode that fires, or for another day.
+    /// Where the fold of a room's mean begins if any past mean may have changed: a day back, in the phase that the
+    /// means before it show. These means are read back to an hour before the episode that fires, and for at least
+    /// another day; at most for [`MAX_BACK_FIRING`].
     pub fn of_unseen_past(state: &EpisodeState, now: Timestamp) -> Self {
         let day = now.saturating_add(-MAX_BACK);
         let begin = state.fold.phase.fired_episode().map(|episode| episode.since);
@@ -132,7 +133,8 @@ impl Start {
         Self::by_decisive_in(state, from)
     }
 
-    /// The same within the episode that ran at `from` according to the state, if the readings show that it still did.
+    /// A start in the episode that ran at `from` according to the state, if the readings before show that the episode
+    /// still ran.
     fn by_decisive_in(state: &EpisodeState, from: Timestamp) -> Self {
         Self { before: ReadingsBefore::Decisive, ..Self::within_history(state, from) }
     }

@@ -22,7 +22,7 @@ pub struct EpisodeState {
     pub watched: Option<String>,
     /// The fold over all readings.
     pub fold: Fold,
-    /// The last silence of the device. A fold that begins before it keeps it, even if a pause was noted later.
+    /// The last silence of the device. A fold that begins earlier keeps this silence, even if a pause was noted later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silence: Option<KnownSilence>,
     /// The time of the newest judged reading.
@@ -95,15 +95,15 @@ impl EpisodeState {
         self.told.told_at.is_none_or(|at| at.saturating_add(SETTLING) <= now)
     }
 
-    /// Whether the state has to be judged although no reading came. A time that no right clock would have set counts as
-    /// due.
+    /// Whether the state has to be judged although no reading came. A time more than 15 minutes ahead was set by a
+    /// wrong clock, and counts as due.
     pub fn is_due(&self, now: Timestamp) -> bool {
         let latest = now.saturating_add(MAX_UNJUDGED);
         self.due.is_some_and(|due| due <= now || due > latest)
     }
 
-    /// The breach that was acknowledged, if its episode goes on in `fold`, which `changes` have led to. Its first readings
-    /// may have been deleted.
+    /// The breach that was acknowledged, if its episode goes on in `fold`, which `changes` have led to. Late or deleted
+    /// readings may have moved the begin of the episode.
     pub(crate) fn acknowledged_in(
         &self,
         fold: &Fold,
@@ -132,7 +132,8 @@ impl EpisodeState {
         self.links.drain(..excess);
     }
 
-    /// Acknowledges the running episode if `key` belongs to one of its links. Returns whether it was acknowledged.
+    /// Acknowledges the running episode if `key` belongs to one of its links. Returns whether the episode was
+    /// acknowledged.
     pub fn acknowledge_by(&mut self, key: &LinkKey) -> bool {
         self.links.contains(&key.hash()) && self.acknowledge()
     }

@@ -7,14 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{Decimal, Label, MetricInfo, MetricKind, MetricName, Role, SourceField, Unit};
 
-/// Facts that a sender gives about a device in addition to a reading's values. The reading's item has them as JSON.
+/// Facts that a sender gives about a device in addition to a reading's values. The reading's item stores the facts as
+/// JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct About {
     /// The device's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Label>,
-    /// The name of the room that the reading names. A room without a name gets it.
+    /// The name of the room that the reading names. A room without a name gets this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub room_name: Option<Label>,
     /// The tags of line protocol.

@@ -7,7 +7,7 @@ const WATT_MILLIS: u64 = 3_600_000_000;
 
 /// An amount that was counted or integrated, exact until it is shown: kWh, or money for kWh.
 ///
-/// The kWh of a power have no finite decimals, so this part is kept in watt-milliseconds, or in money times
+/// The kWh of a power have no finite decimals, so the integrated part is kept in watt-milliseconds, or in money times
 /// `WATT_MILLIS`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Amount {
@@ -43,7 +43,7 @@ impl Amount {
         self.integrated += &other.integrated;
     }
 
-    /// The amount without another one.
+    /// The difference of both amounts.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         Self {

@@ -15,7 +15,7 @@ const MAX_SUFFIX: usize = 64;
 
 /// The id of an annotation: the time at which it begins, and a suffix that tells apart annotations of the same time.
 ///
-/// As a text it is `2026-01-11T16:00:00.000Z-kettle`. Texts sort by time, so the table finds an annotation, or the
+/// Its text is like `2026-01-11T16:00:00.000Z-kettle`. Texts sort by time, so the table finds an annotation, or the
 /// annotations of a range, by the id alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AnnotationId {

@@ -12,7 +12,7 @@ use super::{Decimal, Label, LabelError, excerpt};
 /// The largest number of values by which a search finds one device: its name, kind, tags and attributes. A number
 /// counts twice: as a text and as a number.
 ///
-/// A transaction may change 100 items, so a single one can replace all values of a device.
+/// A transaction may change 100 items, so a single transaction can replace all values of a device.
 pub const MAX_SEARCH_ENTRIES: usize = 32;
 
 /// Names that mean something else as a member of a device or in a search for devices.

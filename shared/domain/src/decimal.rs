@@ -39,7 +39,8 @@ pub enum DecimalError {
 }
 
 const MAX_DIGITS: usize = 38;
-/// A number with more digits than this before or after the point is written in scientific notation.
+/// A number with more digits than this before the point, or more zeros directly after it, is written in scientific
+/// notation.
 const PLAIN: i64 = 40;
 
 impl Decimal {

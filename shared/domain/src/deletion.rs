@@ -20,8 +20,9 @@ pub struct Deletion {
     pub found: Timestamp,
     /// The end of the deletion: nothing of the device is left.
     pub ended: Option<Timestamp>,
-    /// The number of the device's fold settings. If a new device gets the same id, its numbers continue from this one.
-    /// Otherwise functions that remember a number for folds and rooms could take the new device for the deleted one.
+    /// The number of the device's fold settings. If a new device gets the same id, the new device's numbers continue
+    /// from this number. Otherwise functions that remember a number for folds and rooms could take the new device for
+    /// the deleted one.
     pub settings: u64,
 }
 

@@ -38,7 +38,7 @@ pub struct DeviceParts {
     /// The meter that measures this device too, so that sums over a room leave the device out. A person sets the meter.
     pub behind: Option<DeviceId>,
     /// The devices that name this device in `behind`. A meter with such devices cannot be deleted. Devices that an
-    /// earlier version put behind the meter are missing.
+    /// earlier version of Roomtide put behind the meter are missing.
     pub behind_it: BTreeSet<DeviceId>,
     /// Whether the means of rooms include the device, if a person has decided; see
     /// [`not_of_room`](Device::not_of_room).
@@ -83,11 +83,11 @@ pub struct DeviceObservation {
     pub last: Timestamp,
     /// The rooms that the sender named, without those that ingest filled in from the registry.
     pub rooms: BTreeMap<RoomId, Span>,
-    /// The room that each reading named. They show from which reading on a device was in its new room.
+    /// The room that each reading named. These rooms show from which reading on the device was in its new room.
     named: BTreeMap<Timestamp, RoomId>,
     /// The metrics of all readings.
     pub metrics: BTreeSet<MetricName>,
-    /// The facts about the device. If readings disagree, the fact that was seen first.
+    /// The facts about the device. If readings disagree, the fact that was seen first counts.
     pub about: About,
     /// The names that readings give to rooms.
     pub room_names: BTreeMap<RoomId, Label>,
@@ -158,15 +158,15 @@ impl DeviceObservation {
         self.about.absorb(about);
     }
 
-    /// The timestamp since which all readings up to `at` name `room`; `at` itself if the last of them names another
-    /// room.
+    /// The timestamp since which all readings up to `at` name `room`; `at` itself if the last of these readings names
+    /// another room.
     pub fn since(&self, room: &RoomId, at: Timestamp) -> Timestamp {
         let before = self.named.range(..=at).rev();
         before.take_while(|(_, named)| *named == room).last().map_or(at, |(since, _)| *since)
     }
 
     /// The device to register if the registry has no device of this id. The device introduces the rooms that are not
-    /// registered. It is in the room of its newest reading that names a registered or introduced room.
+    /// registered. Its room is that of the newest reading that names a registered or introduced room.
     pub fn new_device(&self, id: DeviceId, is_room_registered: impl Fn(&RoomId) -> bool) -> Device {
         let introduced = self.rooms.keys().filter(|room| !is_room_registered(room));
         let introduced: BTreeSet<RoomId> = introduced.take(MAX_INTRODUCED_ROOMS).cloned().collect();
@@ -210,7 +210,7 @@ impl DeviceObservation {
 pub struct DeviceUpdate {
     /// The timestamp of the first reading, if it is earlier than the known one.
     pub first_seen: Option<Timestamp>,
-    /// A new room, and the timestamp of the reading that names it.
+    /// A new room, and the timestamp of the newest reading that names it.
     pub room: Option<(Timestamp, RoomId)>,
     /// New metrics.
     pub metrics: BTreeSet<MetricName>,
@@ -249,7 +249,7 @@ impl Device {
     /// Checks the parts and makes a device of them.
     ///
     /// Concurrent observations may have stored more than [`MAX_KNOWN_METRICS`] metrics. Then metrics with settings are
-    /// kept first: a metric without settings is folded in the same way if it is not known.
+    /// kept first: a metric without settings is folded in the same way if the registry does not know the metric.
     pub fn new(mut parts: DeviceParts) -> Result<Self, DeviceError> {
         if parts.behind.as_ref() == Some(&parts.id) || parts.behind_it.contains(&parts.id) {
             return Err(DeviceError::BehindItself);
@@ -401,8 +401,8 @@ impl Device {
         self.stay().filter(|stay| stay.until.is_none())
     }
 
-    /// The stay to record if the device has settled in the room of its readings. It has settled if the room has not
-    /// changed for [`SETTLING`] before `newest`, the timestamp of a reading. `None` if the stay in this room is
+    /// The stay to record if the device has settled in the room of its readings. The device has settled if the room has
+    /// not changed for [`SETTLING`] before `newest`, the timestamp of a reading. `None` if the stay in this room is
     /// recorded already.
     ///
     /// A new stay never begins before the end of the newest stay. After a person took the device out of its room, a

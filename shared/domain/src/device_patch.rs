@@ -20,7 +20,7 @@ pub const MAX_PATCHED_METRICS: usize = 16;
 pub struct DevicePatch {
     /// The name.
     pub name: Edit<Label>,
-    /// The room. After it is cleared, the next reading that names a room decides.
+    /// The room. After the room is cleared, the next reading that names a room decides.
     pub room: Edit<RoomId>,
     /// Since when the device is in the room, or in no room; `None` means now.
     #[serde(deserialize_with = "set")]
@@ -100,8 +100,8 @@ impl DevicePatch {
     /// The edit that restores what the API has answered about a device. A metric that is not registered is added, and
     /// settings that a metric does not use are kept, because its kind or unit may have changed since.
     ///
-    /// What has no value in the answer stays as it is. So do the kind and the unit that the name of a metric says by
-    /// itself, because nobody may have said them, and a room that no person chose.
+    /// A member without a value in the answer stays as it is. The kind and the unit of a metric stay too if both follow
+    /// from its name, because perhaps nobody set them. A room that no person chose stays as well.
     #[must_use]
     pub fn restoring(self, is_room_chosen: bool) -> Self {
         let metrics = self.metrics.into_iter().map(|(name, settings)| {
@@ -138,7 +138,7 @@ impl DevicePatch {
         Ok(edited)
     }
 
-    /// Refuses an edit that does not fit the device. Whether it may be put behind a meter also depends on other
+    /// Refuses an edit that does not fit the device. Whether the device may be put behind a meter also depends on other
     /// devices, and is not checked here.
     pub fn check(&self, device: &Device) -> Result<(), DevicePatchError> {
         self.check_metrics(device)?;
@@ -272,8 +272,9 @@ impl DevicePatch {
         }
     }
 
-    /// Applies the edit of the room. Without `room_since` it counts from `now` on. If the newest stay is after `now`,
-    /// as the device's clock may be ahead, the edit counts from the first timestamp at which the next stay may begin.
+    /// Applies the edit of the room. Without `room_since` the edit counts from `now` on. If the newest stay is after
+    /// `now`, as the device's clock may be ahead, the edit counts from the first timestamp at which the next stay may
+    /// begin.
     fn apply_room(&self, device: &mut Device, now: Timestamp) {
         let earliest = device.stay().map_or(now, |stay| stay.earliest_next().max(now));
         let since = self.room_since.unwrap_or(earliest);

@@ -15,7 +15,7 @@ pub enum Edit<T> {
 }
 
 impl<T> Edit<T> {
-    /// The edit, if it sets a value; otherwise one that keeps the value.
+    /// The edit if it sets a value, otherwise an edit that keeps the value.
     #[must_use]
     pub fn or_keep(self) -> Self {
         if matches!(self, Self::Clear) { Self::Keep } else { self }

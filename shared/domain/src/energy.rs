@@ -8,7 +8,7 @@ use super::rollup::{MetricRollup, OfKind};
 use super::sample::Sample;
 use super::{TimeRange, Timestamp};
 
-/// A part of a range. If it contains values, it has their rollup.
+/// A part of a range. A part with values has their rollup.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     /// The part of the range. Rows follow each other without a gap.
@@ -39,8 +39,8 @@ pub struct RowIncrease {
     pub measured: TimeDelta,
 }
 
-/// A part of the step between two values that are more than 15 minutes apart. The part is estimated: the step's share by
-/// time.
+/// A part of the step between two values that are more than 15 minutes apart. The part is estimated: the step's share
+/// by time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EstimatedPart {
     /// The part, in the metric's unit.
@@ -58,14 +58,15 @@ pub struct RowArea {
     pub held: TimeDelta,
 }
 
-/// The longest time between two values for which energy counts as measured. Over a longer time it is an estimate.
+/// The longest time between two values for which energy counts as measured. Over a longer time the energy is an
+/// estimate.
 const MAX_MEASURED: TimeDelta = TimeDelta::minutes(15);
 
 /// The amount that a counter counted in each row.
 ///
-/// A step that spans several rows is divided by time. At each edge, the part before it is the step times the share of
-/// the time that has elapsed, rounded down to 9 decimals. A row gets the difference of the parts at its two edges. So
-/// the rows of a range add up to the same total, to the last digit, wherever the edges are.
+/// A step that spans several rows is divided by time. The part before an edge is the step times the share of the time
+/// that has elapsed, rounded down to 9 decimals. A row gets the difference of the parts at its two edges. So the rows
+/// of a range add up to the same total, to the last digit, wherever the edges are.
 pub fn increases(
     rows: &[Row<'_>],
     neighbours: &Neighbours,

@@ -104,7 +104,7 @@ impl Exact {
         Self::of_large(&self.large().with_scale_round(decimals.into(), mode))
     }
 
-    /// The text with exactly this number of decimals, as money is written. Digits beyond them are cut off.
+    /// The text with exactly this number of decimals, as money is written. Further digits are cut off.
     pub fn fixed(&self, decimals: u8) -> String {
         self.large().with_scale(decimals.into()).to_plain_string()
     }

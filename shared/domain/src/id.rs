@@ -1,5 +1,5 @@
-//! The ids of devices, rooms, homes, rules, channels, sources and tariffs, with one allow-list for all. Does not know which ids
-//! exist.
+//! The ids of devices, rooms, homes, rules, channels, sources and tariffs, with one allow-list for all. Does not know
+//! which ids exist.
 
 use super::parsed_text::parsed_text;
 
@@ -8,10 +8,11 @@ use super::parsed_text::parsed_text;
 /// Otherwise a device called `ROOM` would write its readings into the list of rooms.
 pub const RESERVED_IDS: [&str; 3] = ["DEVICE", "ROOM", "TOKEN"];
 
-/// The beginning of the sort key of every reading. No rule, channel, source or tariff may have this id, in any letter case.
+/// The beginning of the sort key of every reading. No rule, channel, source or tariff may have this id, in any letter
+/// case.
 ///
-/// The sort keys of rules, channels, sources and tariffs begin with their ids. Otherwise the table's stream would take these
-/// items for readings.
+/// The sort keys of rules, channels, sources and tariffs begin with their ids, so the table's stream would take the
+/// item of such an id for a reading.
 pub const RESERVED_SORT_KEY: &str = "TS";
 
 const MAX_LENGTH: usize = 128;

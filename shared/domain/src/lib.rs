@@ -127,8 +127,8 @@ pub use token_secret::{TOKEN_PREFIX, TokenSecretError, check_token, token_of};
 
 /// Shortens a client's text for an error message.
 ///
-/// The result has at most 48 characters, and control characters are escaped. So an error never echoes a megabyte or
-/// moves a terminal's cursor, and ten thousand errors fit into one answer.
+/// The result has at most 48 characters, then `…` if the text is cut. Control characters are escaped. So an error never
+/// echoes a megabyte or moves a terminal's cursor, and ten thousand errors fit into one answer.
 pub fn excerpt(text: &str) -> String {
     const MAX_LENGTH: usize = 48;
     let mut out = String::new();

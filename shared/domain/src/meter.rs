@@ -117,7 +117,8 @@ impl<'a> Meter<'a> {
     }
 
     /// The meter for a request about this device only. A device that measures neither used nor sold energy shows its
-    /// production. Without production it shows its only metric of storage: a sum of charge and discharge means nothing.
+    /// production. Without production the device shows its only metric of storage: a sum of charge and discharge means
+    /// nothing.
     pub fn alone(self, metrics: &'a BTreeMap<MetricName, MetricInfo>) -> Option<Self> {
         if self.is_of_sums() {
             return Some(self);
@@ -199,8 +200,8 @@ struct FamilyMember<'a> {
     metric: Candidate<'a>,
 }
 
-/// The metrics of one direction that are added up. If there is a main meter, only its metrics are: it measures
-/// everything.
+/// The metrics of one direction that are added up. If there is a main meter, only its metrics are added up, because it
+/// measures everything.
 fn summands<'a>(
     all: &[Candidate<'a>],
     left_out: &mut BTreeMap<&'a MetricName, NotCounted<'a>>,
@@ -240,7 +241,7 @@ fn summands<'a>(
 }
 
 /// The metrics of a family that are added up: the total alone, or its parts. If the first part is missing, the name
-/// without a part stands for it, as in `current_w`, `current_w_b`, `current_w_c`.
+/// without a part stands for the first part, as in `current_w`, `current_w_b`, `current_w_c`.
 fn of_family<'a>(members: &[FamilyMember<'a>]) -> Vec<Candidate<'a>> {
     // A metric that is derived from others counts only if all metrics of the family are derived.
     let are_derived = members.iter().all(|member| member.family.is_derived);

@@ -5,10 +5,11 @@
 
 use super::DeviceId;
 
-/// The number of meters that may be above a device when it is put behind a meter. All of them fit into one transaction.
+/// The number of meters that may be above a device when it is put behind a meter. All these meters fit into one
+/// transaction.
 pub const MAX_METERS_ABOVE: usize = 16;
 
-/// The number of devices that may be directly behind one meter. The item of the meter lists them.
+/// The number of devices that may be directly behind one meter. The item of the meter lists these devices.
 pub const MAX_BEHIND: usize = 200;
 
 /// The reasons for which a device cannot be put behind a meter.
@@ -25,7 +26,7 @@ pub enum BehindError {
     Circle {
         /// The meter.
         meter: DeviceId,
-        /// The device that was to be put behind it.
+        /// The device that was to be put behind the meter.
         device: DeviceId,
     },
     /// More meters would be above the device than are allowed.

@@ -207,7 +207,7 @@ impl MetricPatch {
         is_edited || *net != Edit::Keep || *cycle != Edit::Keep
     }
 
-    /// The edit without the kind and the unit, if these are what the metric's name says by itself.
+    /// The edit without the kind and the unit, if both follow from the metric's name.
     #[must_use]
     pub fn without_defaults(self, name: &MetricName) -> Self {
         let (kind, unit) = name.well_known();

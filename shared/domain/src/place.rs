@@ -33,9 +33,9 @@ impl Place {
 
     /// Whether a reading of the time `at` that names `room` moves the device.
     ///
-    /// It does if the device has no room, or another room named by a reading of this time or earlier. A reading of the
-    /// same time may have been sent again with the right room. No reading moves a device from a room that a person
-    /// chose.
+    /// The reading moves the device if the device has no room, or another room named by a reading of this time or
+    /// earlier. A reading of the same time may have been sent again with the right room. No reading moves a device from
+    /// a room that a person chose.
     pub fn is_moved_by(&self, room: &RoomId, at: Timestamp) -> bool {
         match self {
             Self::Unknown => true,

@@ -36,9 +36,10 @@ const IMPORT_WORDS: [&str; 3] = ["bought", "purchased", "bezug"];
 const PRODUCTION: [&str; 5] = ["produc", "photovolt", "erzeug", "generated", "generation"];
 /// Whole words for production.
 const PRODUCTION_WORDS: [&str; 4] = ["solar", "pv", "yield", "ertrag"];
-/// Parts of words for consumption. Beside them, words for production, export and storage are doubtful.
+/// Parts of words for consumption. Beside these, words for production, export and storage are doubtful.
 const CONSUMPTION: [&str; 6] = ["consum", "usage", "used", "verbrauch", "verbruik", "gebruik"];
-/// Whole words with the same effect: own consumption, and devices that take heat or power from the sun.
+/// Whole words beside which words for production, export and storage are doubtful too: own consumption, and devices
+/// that take heat or power from the sun.
 const DOUBTFUL_WORDS: [&str; 7] = ["load", "heater", "boiler", "pump", "light", "lamp", "self"];
 /// Whole words for the battery of a house.
 const BATTERY_WORDS: [&str; 8] =

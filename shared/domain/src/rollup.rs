@@ -43,16 +43,16 @@ pub struct MetricRollup {
     pub first: Sample,
     /// The latest value.
     pub last: Sample,
-    /// What only counters and only powers have.
+    /// The members that only counters or only powers have.
     pub of_kind: OfKind,
 }
 
-/// What the rollup of a metric has in addition because of the metric's kind.
+/// The members that a rollup has in addition, by the kind of the metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OfKind {
     /// A gauge, which has nothing in addition.
     Gauge,
-    /// A counter, with the steps between the values of this rollup, but not those to values before or after.
+    /// A counter, with the steps between the values of this rollup. The steps to values before and after are left out.
     Counter {
         /// The sum of the steps, in the metric's unit.
         increase: Exact,
@@ -156,7 +156,7 @@ impl Rollup {
             || self.rooms.iter().any(|room| room.as_ref().is_some_and(|room| rooms.contains(room)))
     }
 
-    /// Whether this is the rollup of no reading. A reading without a value that rollups count still has a room.
+    /// Whether this is the rollup of no reading. A reading without a value that rollups count still adds to `rooms`.
     pub fn is_empty(&self) -> bool {
         self.rooms.is_empty() && self.metrics.is_empty()
     }
@@ -210,8 +210,8 @@ impl MetricRollup {
 
     /// Appends the rollup of later values of the same metric.
     ///
-    /// The two rollups are of different kinds if the metric's settings changed between the folds. Until the earlier one
-    /// is folded again, `of_kind` then covers the later values only.
+    /// The two rollups are of different kinds if the metric's settings changed between the folds. Until the earlier
+    /// rollup is folded again, `of_kind` then covers the later values only.
     pub fn append(&mut self, later: &Self, rule: &MetricRule) {
         match (&mut self.of_kind, &later.of_kind, rule) {
             (

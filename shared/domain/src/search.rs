@@ -117,7 +117,7 @@ impl Comparison {
     }
 }
 
-/// Values of one subject that are consecutive in the order of their texts. One query reads all of them.
+/// Values of one subject that are consecutive in the order of their texts. One query reads all these values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchRange {
     /// All values.

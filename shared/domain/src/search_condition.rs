@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::search::{Comparison, SearchRange, SearchValue, Subject, normalise};
 use super::{AttributeName, AttributeNameError, Decimal, Device, excerpt};
 
-/// A condition on the values of a device. It is met if any of the values meets it.
+/// A condition on the values of a device, which holds if any of the values passes the test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchCondition {
     /// The part of the device whose values are tested.

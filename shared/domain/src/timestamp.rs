@@ -85,9 +85,10 @@ impl Timestamp {
 
     /// Parses RFC 3339 with any offset, an epoch number, or a time relative to `now`.
     ///
-    /// The unit of an epoch number follows from its size: below 5e9 it is seconds, below 5e12 milliseconds, below 5e15
-    /// microseconds, else nanoseconds. Here it is 0 or since 2000. Relative times are `now`, `-24h`, `now-7d`, `now+5m`
-    /// with the units `s`, `m`, `h`, `d`, `w`. Digits below a millisecond are cut off.
+    /// The unit of an epoch number follows from its size: below 5e9 the unit is seconds, below 5e12 milliseconds, below
+    /// 5e15 microseconds, else nanoseconds. Here an epoch number must be 0, or a time since 2000. Relative times are
+    /// `now`, `-24h`, `now-7d`, `now+5m` with the units `s`, `m`, `h`, `d`, `w`. Digits below a millisecond are cut
+    /// off.
     pub fn parse(text: &str, now: Self) -> Result<Self, TimestampError> {
         let text = text.trim();
         if let Some(offset) = relative(text) {

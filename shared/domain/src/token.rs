@@ -130,7 +130,7 @@ impl ViewScope {
 /// The rooms and homes, for people: `the rooms a, b and the homes c`.
 impl fmt::Display for ViewScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// The text names at most this many rooms, and this many homes. Of the others it says only how many there are.
+        /// The text names at most this many rooms, and this many homes. The others are counted.
         const MAX_NAMED: usize = 5;
         let named = |what: &str, ids: Vec<&str>| {
             let more = ids.len().saturating_sub(MAX_NAMED);
@@ -150,7 +150,7 @@ impl fmt::Display for ViewScope {
 pub struct WriteScope {
     /// The devices whose readings the token stores.
     pub devices: WritableDevices,
-    /// The tags of line protocol that identify a device. If the list is empty, all tags identify it.
+    /// The tags of line protocol that identify a device. If the list is empty, all tags identify a device.
     pub device_tags: Vec<String>,
     /// The tag of line protocol that names a room.
     pub room_tag: Option<String>,

@@ -458,7 +458,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// The tags and fields after the first argument of `top` or `bottom`. They become columns, too.
+    /// The tags and fields after the first argument of `top` or `bottom`. These tags and fields become columns, too.
     fn by(&mut self, of: &Expression) -> Vec<String> {
         match of {
             Expression::Call { name, .. } if ["top", "bottom"].contains(&name.as_str()) => {

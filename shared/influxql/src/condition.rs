@@ -285,7 +285,8 @@ pub(crate) fn holds<'a>(
     }
 }
 
-/// The verdict on several parts: `decisive` if it is that of a part, else `Unknown` if one is, else `usual`.
+/// The verdict on several parts: `decisive` if a part has this verdict, else `Unknown` if a part is unknown, else
+/// `usual`.
 fn joined<'a>(
     parts: &'a [Expression],
     decisive: Holds,

@@ -54,7 +54,7 @@ pub(crate) fn are_whole(samples: &[TimedValue]) -> bool {
     values.peek().is_some() && values.all(|value| matches!(value, Value::Integer(_)))
 }
 
-/// The value of a window that is filled with a number.
+/// The value of a window that is filled with a number: whole if the other values are whole, else a float.
 #[expect(clippy::cast_possible_truncation, reason = "whole numbers are filled with whole ones")]
 pub(crate) fn of_kind(number: f64, is_whole: bool) -> Value {
     if is_whole { Value::Integer(number as i64) } else { Value::Float(number) }

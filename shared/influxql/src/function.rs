@@ -154,8 +154,8 @@ impl PointAggregate {
         matches!(self, Self::Count | Self::CountDistinct)
     }
 
-    /// Which value of a rollup is the aggregate. Two values stand for their difference. `None` if rollups cannot give
-    /// the aggregate.
+    /// The value of a rollup that is the aggregate; two values stand for their difference. `None` if rollups cannot
+    /// give the aggregate.
     pub(crate) const fn in_rollups(self) -> Option<&'static [Aggregate]> {
         Some(match self {
             Self::Count => &[Aggregate::Count],

@@ -82,7 +82,8 @@ pub(crate) fn float(decimal: &Decimal) -> f64 {
     decimal.as_str().parse().expect("a decimal's text is a number")
 }
 
-/// Whether functions take a value of a metric into account.
+/// Whether functions take a value of a metric into account. Values of zero or less of a counter do not count, unless it
+/// is a net meter.
 pub(crate) fn counts(device: &Device, metric: &MetricName, value: &Decimal) -> bool {
     !is_counter(device, metric) || value.is_positive()
 }
@@ -365,7 +366,8 @@ impl<'a> PointGrouping<'a> {
     }
 }
 
-/// Whether a condition may hold for points of a series, judged by the tags of the series alone.
+/// Whether a condition may hold for points of a series in `room`, judged by the tags of the series alone. Unless
+/// `is_room_known`, the points may be in any room.
 pub(crate) fn may_hold(
     series: &TaggedSeries<'_>,
     room: Option<&RoomId>,

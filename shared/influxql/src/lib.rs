@@ -4,8 +4,8 @@
 //! `parser` makes statements of the text, with `lexer`, `ast` and `parameters`. `compile` checks a `SELECT` against the
 //! existing fields and tags, given by `series` and `room_tag`. `plan` joins a `SELECT` with its subqueries, and
 //! `selection` says what to read. `group` groups the points by tags. `aggregate`, `fill`, `transform` and `math`
-//! compute values of the points. `table` makes `rows`, which are points for a statement around, or are written by
-//! `answer`. `show` lists names, values and series.
+//! compute values of the points. `table` makes `rows`, which are points for the statement around a subquery, or are
+//! written by `answer`. `show` lists names, values and series.
 
 mod aggregate;
 mod answer;

@@ -31,7 +31,7 @@ pub enum ReadWay {
     Some(Order, usize),
 }
 
-/// A device, and the metrics of it that are read.
+/// A device, and the metrics that are read of this device.
 #[derive(Debug)]
 pub struct WantedDevice<'a> {
     /// The device.
@@ -72,8 +72,8 @@ pub struct DeviceSelection<'a> {
 /// A group of points that becomes a series of rows.
 #[derive(Debug)]
 pub struct OutGroup<'a> {
-    /// The time of a `min` or `max` of rollups, which have only the value: it is read from the readings. `None` for all
-    /// other groups.
+    /// The time of a `min` or `max` of rollups, which have only the value; the time is read from the readings. `None`
+    /// for all other groups.
     pub instant: Option<Timestamp>,
     pub(crate) measurement: &'a str,
     pub(crate) tags: Vec<String>,
@@ -284,7 +284,7 @@ fn is_needed(series: &TaggedSeries<'_>, query: &CheckedSelect) -> bool {
     has_field && may_hold(series, None, false, query.condition.as_ref())
 }
 
-/// Whether one of the fields is a price. Prices are stored in advance, and `last` is the one that holds now.
+/// Whether one of the fields is a price. Prices are stored in advance, and `last` selects the price that holds now.
 fn has_price(series: &[TaggedSeries<'_>], query: &CheckedSelect) -> bool {
     let mut fields =
         series.iter().flat_map(|series| query.fields.iter().filter_map(|name| series.field(name)));

@@ -94,7 +94,8 @@ fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<TaggedSeri
     written.into_values().chain(native).collect()
 }
 
-/// Joins the field `value` of a measurement with its other fields. Line protocol stores these as another device.
+/// Joins the field `value` of a measurement with its other fields. Line protocol stores the other fields as another
+/// device.
 fn joined(series: Vec<TaggedSeries<'_>>) -> Vec<TaggedSeries<'_>> {
     let has_value =
         |series: &TaggedSeries<'_>| series.is_written && series.fields.contains_key(VALUE);
@@ -165,7 +166,7 @@ impl<'a> TaggedSeries<'a> {
         exact.or_else(like).copied()
     }
 
-    /// The room of the device in the registry.
+    /// The room of the device in the registry; `None` if the tag `room` does not show the rooms of readings.
     pub(crate) fn room_now(&self) -> Option<&RoomId> {
         self.devices[0].place().room().filter(|_| self.has_rooms())
     }

@@ -96,7 +96,8 @@ fn aggregated(query: &CheckedSelect, frame: &Frame, group: &PointGroup<'_>) -> V
     }
 }
 
-/// The value of a call in rows before its first sample, which other calls have made.
+/// The value of a call in rows that have samples of other calls only: the number of `fill`, else `None`. With
+/// `fill(previous)`, the last sample replaces this value.
 fn lacking(query: &CheckedSelect, call: &FunctionCall, stream: &[TimedValue]) -> Option<Value> {
     let Fill::Number(number) = query.fill else { return None };
     let is_count = matches!(call, FunctionCall::PointAggregate(call) if call.aggregate.is_count());
@@ -200,7 +201,7 @@ impl Frame {
         Ok(Some(Self { range, has_start, windows, is_of_rows }))
     }
 
-    /// The times of points that belong to a range of windows.
+    /// The times of points that belong to a range of windows; all times, if points are rows of subqueries.
     const fn held(&self, range: InstantRange) -> InstantRange {
         if self.is_of_rows { InstantRange { from: i64::MIN, last: i64::MAX } } else { range }
     }

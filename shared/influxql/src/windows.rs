@@ -92,7 +92,7 @@ impl TimeWindows {
         self.zone.is_none() || DAY % self.length == 0 || self.length % DAY == 0
     }
 
-    /// Widens a range by this number of earlier windows. In descending order, they are after the range.
+    /// Widens a range by this number of earlier windows. In descending order, these windows are after the range.
     pub(crate) const fn widened(
         &self,
         range: InstantRange,

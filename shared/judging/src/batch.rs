@@ -21,8 +21,8 @@ use crate::report::JudgingReport;
 use crate::rules::AlertRules;
 use crate::task::{JudgingTask, Tasks};
 
-/// The readings of one device that were stored, by time. Deleted readings are not among them: whoever deletes a reading
-/// asks for the device to be judged again.
+/// The readings of one device that were stored, by time. Deleted readings are missing here, because a deletion stores a
+/// recheck of the device.
 pub type ReadingsByTime = BTreeMap<Timestamp, Reading>;
 
 /// The result of judging a batch.
@@ -32,7 +32,7 @@ pub struct BatchReport {
     pub judgements: JudgingReport,
     /// Devices to judge again later, each with the time of its earliest reading in the batch.
     pub rechecks: BTreeMap<DeviceId, Timestamp>,
-    /// Why rules, devices or states could not be read, or why devices are to be judged again.
+    /// Why rules, devices or states could not be read, or that the time ran out. Failed judgements are in `judgements`.
     pub cause: Option<SeriesError>,
 }
 
@@ -61,11 +61,12 @@ impl<S: Store> JudgingSession<'_, S> {
     ///
     /// - budgets and counters never, because they wait for whole quarters of an hour;
     /// - other rules on up to `MAX_FEW` devices always;
-    /// - those on more devices only if they limit a metric, and a late reading is of a quarter that may have a rollup.
+    /// - rules on more devices only if they limit a metric, and a late reading is of a quarter that may have a rollup.
     ///   For the rest `rollup` stores a recheck if a quarter breaks the rule.
     ///
-    /// Devices whose newest reading in the batch is over 31 days old are ignored. If rules, devices or states cannot be
-    /// read, the report asks to judge all other devices again.
+    /// Devices whose newest reading in the batch is over 31 days old are ignored. If rules or states cannot be read,
+    /// the report asks to judge all other devices again. If devices cannot be read for now, it asks to judge these
+    /// again.
     pub async fn judge_batch(&self, batch: &BTreeMap<DeviceId, ReadingsByTime>) -> BatchReport {
         let fresh: Fresh<'_> =
             batch.iter().filter(|(_, written)| !is_history(written, self.table.now)).collect();
@@ -244,7 +245,7 @@ fn may_be_sealed(written: &ReadingsByTime, now: Timestamp) -> bool {
     earliest(written).is_some_and(|at| is_over(QuarterHour::of(at).end(), now))
 }
 
-/// Whether the newest reading is too old to be what an alert fires for.
+/// Whether the newest reading is over 31 days old, so that no alert fires for it. `true` without readings.
 fn is_history(written: &ReadingsByTime, now: Timestamp) -> bool {
     written.keys().next_back().is_none_or(|newest| *newest < now.saturating_add(-MAX_BACK_FIRING))
 }

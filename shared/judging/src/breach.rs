@@ -18,11 +18,11 @@ const MAX_LAST_AGE: TimeDelta = TimeDelta::hours(1);
 /// The longest wait while the table throttles the rules. No rollup is folded during the wait.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// The rules that a process remembers while it makes rollups. They decide which devices are judged again.
+/// The rules that a process remembers while it makes rollups. These rules decide which devices are judged again.
 #[derive(Debug, Default)]
 pub struct SealedBreaches(Remembered<Vec<StoredRule>>);
 
-/// The active rules, which the extremes of a quarter of an hour may break.
+/// The active rules, which the extremes of a quarter of an hour, or the steps of a counter in it, may break.
 #[derive(Debug, Clone)]
 pub struct Breaches(Arc<Vec<StoredRule>>);
 
@@ -63,8 +63,8 @@ impl Breaches {
         })
     }
 
-    /// Whether a quarter breaks a rule on the device. This finds breaches in lost batches, and of rules on many
-    /// devices.
+    /// Whether a quarter breaks a rule on the device. So breaches in lost batches are found, and breaches of rules on
+    /// many devices.
     pub fn has(&self, device: &Device, quarter: &Rollup) -> bool {
         self.is_breached(quarter, |scope| is_about(scope, device.id(), Some(device)))
     }

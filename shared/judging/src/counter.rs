@@ -35,20 +35,21 @@ impl<S: Store> JudgingSession<'_, S> {
         }
 
         // A step with a time ahead of the clock is judged when that time has come, and a step from a quarter without a
-        // rollup on when the quarter has one: until then its readings are missing between the two of the step.
+        // rollup on when the quarter has one: until then the quarter's readings are missing between the two readings of
+        // the step.
         let latest = now.saturating_add(MAX_AHEAD);
         let unfolded = self.first_unfolded(metric, device, day, horizon).await?;
         let is_known = |step: &CounterStep| {
             step.timestamp <= latest && unfolded.is_none_or(|start| step.timestamp < start)
         };
-        // A step without readings is of a quarter whose rollup does not follow yet: a reading was corrected or deleted.
+        // A step without readings is of a quarter whose rollup is outdated, because a reading was corrected or deleted.
         let has_readings = |step: &CounterStep| step.until.is_none();
         let steps = found.into_iter().filter(|step| is_known(step) && has_readings(step));
         Ok(steps.map(|step| figure(step, unfolded.is_none())).collect())
     }
 
-    /// The start of the first quarter of a range that has readings but no rollup, although rollups are complete up to
-    /// a later time: it waits in the queue.
+    /// The start of the first quarter of a range that has readings but no rollup, although rollups are complete up to a
+    /// later time: the quarter waits in the queue.
     async fn first_unfolded(
         &self,
         metric: &MetricName,

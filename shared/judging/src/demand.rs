@@ -40,8 +40,8 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(vec![Figure::new(range.from(), projection.least, is_beyond)])
     }
 
-    /// What was measured in the current period, from its readings. The last minutes are measured by power where
-    /// possible, because a counter moves in steps.
+    /// The energy of the current period, from its readings; `None` without recent energy. The last minutes are measured
+    /// by power where possible, because a counter moves in steps.
     async fn running(
         &self,
         device: &Device,
@@ -52,7 +52,8 @@ impl<S: Store> JudgingSession<'_, S> {
         let Some(grid) = grid_until(range, since, self.table.now) else { return Ok(None) };
         let level = Level::Readings;
         let Some(rows) = self.energy(device, &grid, horizon, level).await? else { return Ok(None) };
-        // Only recent energy says how the period goes on. Without energy before, the period has the recent one alone.
+        // Only recent energy says how the period goes on. Without earlier energy, the period has the recent energy
+        // alone.
         let Some(recent) = rows.bought(RECENT_ROW) else { return Ok(None) };
         let energy_so_far = &rows.bought(BEFORE).unwrap_or_else(Exact::zero) + &recent;
 
@@ -116,7 +117,7 @@ pub(crate) fn limit_of(limit: &DemandLimit, highest: Option<&Exact>) -> Option<E
     }
 }
 
-/// The period up to now, in two parts: the recent minutes begin at `since`.
+/// The period up to now, in two parts: the recent minutes begin at `since`. `None` if they begin before the period.
 fn grid_until(range: TimeRange, since: Timestamp, now: Timestamp) -> Option<Grid> {
     let so_far = TimeRange::new(range.from(), now).ok().filter(|_| since > range.from())?;
     Some(Grid::between(so_far, [since].into()))

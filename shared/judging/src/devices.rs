@@ -53,7 +53,7 @@ impl ListedDevices {
         self.is_whole
     }
 
-    /// Whether a rule is about so few devices that it is judged by batches.
+    /// Whether a rule is about so few devices that batches judge the rule.
     pub fn are_few_of(&self, rule: &Rule) -> bool {
         match &rule.scope {
             Scope::Device(_) => true,
@@ -80,7 +80,7 @@ pub(crate) fn meter(device: &Device) -> Option<Meter<'_>> {
     Meter::of(device.metrics())?.alone(device.metrics())
 }
 
-/// The gauges of a device. A meter that is made from them measures by power, not by counters.
+/// The gauges of a device. A meter of gauges measures by power, not by counters.
 pub(crate) fn gauges(device: &Device) -> BTreeMap<MetricName, MetricInfo> {
     let gauges = device.metrics().iter().filter(|(_, info)| info.kind == MetricKind::Gauge);
     gauges.map(|(name, info)| (name.clone(), info.clone())).collect()

@@ -36,8 +36,8 @@ impl<S: Store + DeleteAlertStates> JudgingSession<'_, S> {
 
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges a state that is due. The state is obsolete if its rule is deleted. If the rule is no longer about the
-    /// subject, the state is judged until its alert has ended, and makes no other message. It is kept for an hour after
-    /// the end: if the subject comes back in this hour, no message is repeated.
+    /// subject, the state is judged until its alert has ended, and makes no other message. The state is kept for an
+    /// hour after the last message: if the subject comes back in this hour, no message is repeated.
     pub(crate) async fn judge_state(
         &self,
         due: &StoredAlertState,

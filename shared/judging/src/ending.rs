@@ -7,8 +7,8 @@ use table::{AlertKey, DeleteAlertStates, ReadAlertStates, Session, StoreResult};
 /// The number of states that are read at once.
 const PAGE: usize = 500;
 
-/// Deletes the states of all rules on a device. A state that is judged at the same moment may remain. It ends by
-/// itself, because a deleted device sends nothing.
+/// Deletes the states of all rules on a device. A judgement at the same moment may store a state again, which would
+/// fire for ever. So the end of a deletion deletes the states once more.
 pub async fn end_device(
     session: Session<'_, impl ReadAlertStates + DeleteAlertStates>,
     device: &DeviceId,

@@ -15,9 +15,8 @@ use crate::result::NextState;
 use crate::rule_on_subject::RuleOnSubject;
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// Judges a rule on a device or a room by its readings. If the table throttles the request for the silence limit,
-    /// it is repeated only if the result depends on the limit. If the limit's item is damaged, the longest limit is
-    /// used.
+    /// Judges a rule on a device or a room by its readings. If the silence limit cannot be read at once, the read is
+    /// repeated only if the result depends on the limit. If the limit's item is damaged, the longest limit is used.
     pub(crate) async fn judge_episodes(
         &self,
         on_subject: RuleOnSubject<'_>,
@@ -26,7 +25,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let rule = on_subject.rule;
         let (rule, state) = (&rule.definition, before.and_then(episodes_of));
 
-        // The first read of the limit is not repeated. If it fails, the longest limit is assumed.
+        // The first read of the limit is not repeated. If the read fails, the longest limit is assumed.
         let at_once = self.table.invocation.with_patience(Duration::ZERO);
         let limit = self.within(&at_once).subject_silent_after(on_subject).await;
         let silent_after = *limit.as_ref().unwrap_or(&LONGEST_SILENCE);
@@ -58,7 +57,8 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(NextState { state, messages: judgement.messages })
     }
 
-    /// Where the fold begins, and what it reads.
+    /// Where the fold begins, and the readings that it needs. If these are too many, the fold begins at
+    /// [`Start::near`].
     async fn start_and_readings(
         &self,
         on_subject: RuleOnSubject<'_>,
@@ -77,8 +77,9 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// The same for the mean of a room whose past may have changed unseen. `None` for other subjects, and if the table
-    /// throttles the reads: what is new is judged all the same, and the past an hour later.
+    /// Where the fold begins, and its readings, for the mean of a room whose past may have changed unseen. `None` for
+    /// other subjects, and if the table throttles the reads: new means are judged all the same, and the past an hour
+    /// later.
     async fn unseen_past(
         &self,
         on_subject: RuleOnSubject<'_>,

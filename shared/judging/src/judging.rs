@@ -35,7 +35,7 @@ const MAX_REMEMBERED: usize = 20_000;
 /// No judgement begins if less time is left, because it would not end in time.
 const LEAST_TIME: Duration = Duration::from_secs(1);
 
-/// What a process remembers for judging. Each process has one and shares it by reference.
+/// The memory of a process for judging. Each process has one memory, shared by reference.
 #[derive(Debug)]
 pub struct Judging {
     /// How long rules and channels are used before they are read again.
@@ -121,8 +121,8 @@ impl<S> JudgingSession<'_, S> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The rules and channels, as they were read at most a minute ago. Older ones are not used even if the table
-    /// throttles the read: a batch that is judged without a new rule is not judged by it later.
+    /// The rules and channels, as they were read at most a minute ago. Older rules are not used even if the table
+    /// throttles the read, because a batch that is judged without a new rule is not judged again.
     pub async fn rules(&self) -> StoreResult<Arc<AlertRules>> {
         let judging = self.judging;
         if let Some(rules) = judging.rules.get(self.table.now, |_| judging.max_age) {
@@ -138,7 +138,7 @@ impl<S: Store> JudgingSession<'_, S> {
 
     /// The rules and channels, read now.
     pub async fn rules_read_now(&self) -> StoreResult<Arc<AlertRules>> {
-        // The pauses of these rules are used if the present ones cannot be read. Those of older rules may lack the last one.
+        // If the pauses cannot be read, the pauses of these rules are used. Older rules may lack the last pause.
         let before = self.judging.rules.get(self.table.now, |_| LEAST_PAUSE);
         let read = self.read_rules(before.as_deref()).await?;
         Ok(self.judging.rules.keep(read, self.table.now))

@@ -14,8 +14,8 @@ use crate::ports::Store;
 pub(crate) const MAX_READINGS: usize = 100_000;
 /// The number of readings that are read at once.
 const PAGE: usize = 2_000;
-/// The sizes of the pages that are read until a reading is decisive ([`Rule::is_decisive`]); at most all four. Most often
-/// the first reading is.
+/// The sizes of the pages that are read until a reading is decisive ([`Rule::is_decisive`]); at most all four. Most
+/// often the first reading is.
 const PAGES_BACK: [usize; 4] = [1, 20, 200, PAGE];
 
 /// The readings of one device that are read.
@@ -32,8 +32,8 @@ pub(crate) struct ObservationQuery<'a> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The readings that a fold needs, by time: all after its start, including some ahead of the clock, and some before,
-    /// as the start says. The reads are strongly consistent.
+    /// The readings that a fold needs, by time: all after its start, including some ahead of the clock, and before the
+    /// start those of [`Start::before`]. The reads are strongly consistent.
     pub(crate) async fn observations(
         &self,
         device: &DeviceId,

@@ -38,9 +38,10 @@ pub struct Previewed {
     pub since: Timestamp,
     /// When the alert would have fired.
     pub fired: Timestamp,
-    /// When the episode or period ended. `None` for a step, and for an episode that lasts to the end of the range.
+    /// When the episode or period ended. `None` for a step, for an episode that lasts to the end of the range, and for
+    /// a period that has not ended.
     pub ended: Option<Timestamp>,
-    /// The energy in kWh, the mean power in kW or the size of the step.
+    /// The energy in kWh, the mean power in kW or the size of the step. `None` for an episode.
     pub value: Option<Exact>,
 }
 
@@ -78,8 +79,8 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// The episodes that overlap a range. The fold begins before the range. It is repeated from earlier times until its
-    /// state in the range no longer depends on where it began, at most [`MAX_PREVIEW`] before.
+    /// The episodes that overlap a range. The fold begins before the range. The fold is repeated from earlier times, at
+    /// most [`MAX_PREVIEW`] before, until its state in the range no longer depends on the begin.
     async fn preview_episodes(&self, question: PreviewQuestion<'_>) -> Result<Preview> {
         let PreviewQuestion { rule, range, .. } = question;
         let mut lead = MIN_LEAD.max((rule.breach_time + rule.clear_time) * 2).min(MAX_PREVIEW);

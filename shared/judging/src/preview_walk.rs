@@ -164,7 +164,8 @@ impl<'a> PreviewWalk<'a> {
 }
 
 impl Quarter {
-    /// Two observations that replace expired readings: the value farthest beyond a limit, and the last value.
+    /// Observations that replace expired readings: the value farthest beyond a limit, and the last value. For a rule
+    /// about silence, the times of the first and the last reading.
     fn extremes(&self, rule: &Rule) -> Vec<Observation> {
         let Some(stored) = &self.stored else { return Vec::new() };
         let Watch::Metric { metric, limits } = &rule.watch else {

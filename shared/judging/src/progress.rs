@@ -20,7 +20,7 @@ pub(crate) enum Trigger {
     Batch,
     /// A recheck (a stored request to judge again) names a device.
     Recheck,
-    /// A person saved a rule. It is judged at once, or later by a recheck.
+    /// A person saved a rule, which is judged at once, or later by a recheck.
     Saved,
     /// The due time of states has come.
     Due,
@@ -80,8 +80,8 @@ impl TaskProgress {
         self.lock().resting.entry(trigger).or_default().insert(task.key.clone(), resting);
     }
 
-    /// The tasks in `all` that do not rest at `now`. If the clock was set back, none rests: they would rest for too
-    /// long. If `all` is complete, other tasks are forgotten.
+    /// The tasks in `all` that do not rest at `now`. If the clock was set back, all tasks are awake, because they would
+    /// rest for too long. If `all` is complete, other tasks are forgotten.
     pub(crate) fn awake<'a>(
         &self,
         trigger: Trigger,

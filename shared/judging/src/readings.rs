@@ -33,7 +33,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 let horizon = self.horizon().await?;
                 let mean = RoomMean::of(room, metric, &devices, &horizon);
                 let means = self.means_since(&mean, rule, start).await?;
-                // It is not known yet whether the room was silent in this time.
+                // Counts as a pause, because it is not known yet whether the room was silent in this time.
                 pauses.extend(means.overdue(self.table.now));
                 means.values
             }

@@ -24,7 +24,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     /// Judges a device or a rule again, by its readings since the time in the recheck. If the report
     /// [`is_done`](JudgingReport::is_done), the recheck may be removed. Otherwise the recheck of a rule is to note
     /// [`up_to`](JudgingReport::up_to), where the next call goes on. `None` if the recheck of a rule has to wait until
-    /// every process knows the rule: until then a batch of readings may be judged without it.
+    /// every process knows the rule: until then a batch of readings may be judged without the rule.
     pub async fn recheck(
         &self,
         rules: &AlertRules,
@@ -83,8 +83,8 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         id: &RuleId,
         recheck: &Recheck,
     ) -> Result<Option<JudgingReport>> {
-        // The recheck is stored a moment before the rule; its `since` is a day before. A time ahead is of a wrong clock,
-        // and is not waited for.
+        // The recheck is stored a moment before the rule; its `since` is a day before. A time ahead is of a wrong
+        // clock, and is not waited for.
         let is_recent = |at: Timestamp| self.table.now.since(at).abs() < MAX_UNKNOWN;
         if is_recent(recheck.since.saturating_add(MAX_BACK)) {
             return Ok(None);

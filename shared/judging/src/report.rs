@@ -22,9 +22,9 @@ pub struct JudgingReport {
     pub messages: usize,
     /// The number of messages that go to nobody ([`JudgementResult::lost_messages`]).
     pub lost_messages: usize,
-    /// The tasks that failed, and why. Those that may succeed later are also in `left`.
+    /// The tasks that failed, and why. Tasks that may succeed later are also in `left`.
     pub failures: Vec<(AlertKey, SeriesError)>,
-    /// The tasks whose judgement panicked. They are also in `left`.
+    /// The tasks whose judgement panicked. These tasks are also in `left`.
     pub panics: Vec<(AlertKey, Panic)>,
     /// The tasks to judge again: there was no time, or they failed and may succeed later.
     pub left: Vec<AlertKey>,
@@ -79,7 +79,7 @@ impl JudgingReport {
         self.left.push(key);
     }
 
-    /// Adds further judgements.
+    /// Adds further judgements. The obsolete states and `up_to` belong to a single call, and are not added.
     pub fn append(&mut self, more: Self) {
         self.judged += more.judged;
         self.done += more.done;
@@ -96,7 +96,7 @@ impl JudgingReport {
     }
 
     /// Whether states failed to be stored and no state was stored, or no task was done and tasks of several devices are
-    /// left. If the table throttles a single device, that says nothing about others.
+    /// left. A single device that the table throttles says nothing about other devices.
     pub fn has_failed(&self) -> bool {
         let are_of_several = self.left.windows(2).any(|two| two[0].subject != two[1].subject);
         self.unstored > 0 && self.stored == 0 || self.done == 0 && are_of_several

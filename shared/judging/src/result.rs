@@ -87,7 +87,7 @@ impl fmt::Display for LostMessages {
 
 impl std::error::Error for LostMessages {}
 
-/// The longest time until every process knows a saved rule.
+/// The age from which every process certainly knows a saved rule: [`MAX_UNKNOWN`](alerts::MAX_UNKNOWN) and a margin.
 const MAX_STALE: TimeDelta = TimeDelta::minutes(5);
 
 impl<S: Store> JudgingSession<'_, S> {
@@ -110,7 +110,7 @@ impl<S: Store> JudgingSession<'_, S> {
             AlertState::Episodes(state) => Some(state.changed),
             AlertState::Figures(figures) => figures.changed,
         });
-        // If the other version was saved over five minutes ago, `rule` is the newer one, saved by a slow clock.
+        // If the other version was saved over five minutes ago, `rule` is the newer version, saved by a slow clock.
         if judged_version
             .is_some_and(|at| at > rule.definition.changed && self.table.now.since(at) < MAX_STALE)
         {
@@ -120,8 +120,8 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 
     /// Stores a judgement. Returns `None` if somebody changed the state meanwhile, so that the rule has to be judged
-    /// again. Fails if the rule was saved again since it was read. The next process that reads the rules judges the
-    /// saved one.
+    /// again. Fails if the rule was saved again since it was read. The next process that reads the rules judges by the
+    /// saved rule.
     pub(crate) async fn put(
         &self,
         judgement: &NewJudgement,

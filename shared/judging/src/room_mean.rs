@@ -19,7 +19,8 @@ use crate::devices::ListedDevices;
 use crate::judging::JudgingSession;
 use crate::ports::Store;
 
-/// The time without a new mean after which a room counts as silent. Many sensors send each hour, or a little less often.
+/// The time without a new mean after which a room counts as silent. Many sensors send each hour, or a little less
+/// often.
 pub(crate) const ROOM_SILENCE: TimeDelta = TimeDelta::hours(3);
 /// The longest time from a quarter's end until the next quarter's rollup is complete: that quarter's own length, eleven
 /// minutes of waiting, a round through all groups of devices, and the time that making rollups takes.
@@ -118,7 +119,7 @@ impl<'a> RoomMean<'a> {
 }
 
 impl<S: Store> JudgingSession<'_, S> {
-    /// The means that a fold needs: all after its start, and some before, as the start says.
+    /// The means that a fold needs: all after its start, and before the start those of [`Start::before`].
     pub(crate) async fn means_since(
         &self,
         mean: &RoomMean<'_>,
@@ -144,8 +145,8 @@ impl<S: Store> JudgingSession<'_, S> {
         means_from(longest).await
     }
 
-    /// The means of a range. They end before the first quarter for which some device of the room has no complete
-    /// rollup.
+    /// The means of a range. The last mean is before the first quarter for which some device of the room has no
+    /// complete rollup.
     pub(crate) async fn means_between(
         &self,
         mean: &RoomMean<'_>,
@@ -188,7 +189,8 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(RoomMeans { values, until: Some(until) })
     }
 
-    /// For a sum: when each meter was in the room, if it measures other devices of the sum too.
+    /// For a sum, by device: when the meters that also measure other devices of the sum were in the room. Empty for a
+    /// mean.
     async fn presences<'m>(
         &self,
         mean: &'m RoomMean<'_>,

@@ -103,7 +103,7 @@ impl AlertRules {
     }
 }
 
-/// Whether a rule with this scope has a state for this device.
+/// Whether a rule with this scope is judged on this device. The mean of a room is judged on the room.
 pub(crate) fn is_about(scope: &Scope, id: &DeviceId, device: Option<&Device>) -> bool {
     match scope {
         Scope::Device(named) => named == id,
@@ -129,7 +129,7 @@ pub fn subjects_of<'a>(
     }
 }
 
-/// The devices that a rule is about, also if it watches their mean.
+/// The devices that a rule is about, also if the rule watches their mean.
 pub fn devices_of<'a>(
     rule: &'a Rule,
     devices: impl Iterator<Item = &'a Device> + 'a,

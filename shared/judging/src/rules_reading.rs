@@ -48,7 +48,8 @@ impl<S: Store> JudgingSession<'_, S> {
         let pauses = match self.table.within(&part()).running_note().await {
             Ok(note) => Some(pauses_of(note, now)),
             Err(error) => {
-                // A damaged note counts as absent. The next process that notes that the system runs will replace it.
+                // A damaged note counts as absent. The next process that notes that the system runs will replace the
+                // note.
                 let is_damaged = error.is_permanent();
                 read.lacking.push(error);
                 let known = before.and_then(|before| before.pauses.get().cloned());
@@ -59,9 +60,9 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(read)
     }
 
-    /// The pauses of the system, in order: the times when it stood still. If they were not read with the rules, they
-    /// are read now. If that fails, no rule is judged, because devices would count as silent while the system stood
-    /// still.
+    /// The pauses of the system, in order: the times when the system stood still. Pauses that were not read with the
+    /// rules are read now. If this read fails, no rule is judged, because devices would count as silent while the
+    /// system stood still.
     pub(crate) async fn pauses<'r>(&self, rules: &'r AlertRules) -> StoreResult<&'r [TimeRange]> {
         let pauses = rules.pauses.get_or_try_init(async || {
             let note = self.table.running_note().await?;

@@ -75,8 +75,8 @@ impl<S: Store> JudgingSession<'_, S> {
         Tasks::of(Trigger::Sealed, rules, tasks)
     }
 
-    /// Whether past means of a room may have changed unseen: this is looked at once an hour. A late reading or a deletion
-    /// changes them and stores no recheck, because the quarters are folded again later.
+    /// Whether to judge the past means of a room again, once an hour: they may have changed unseen. A late reading or a
+    /// deletion stores no recheck for them, because the quarters are folded again later.
     pub(crate) async fn is_past_unseen(
         &self,
         RuleOnSubject { rule, key, .. }: RuleOnSubject<'_>,

@@ -72,7 +72,7 @@ impl<S: Store> JudgingSession<'_, S> {
         let end = self.table.now.saturating_add(MAX_AHEAD + TimeDelta::milliseconds(1));
         let newest = self.newest_reading(device, end, false).await?;
         let limit = self.silent_after(&on_subject.rule.definition.watch, device).await?;
-        // A device without readings may send its first and last one right now.
+        // A device without readings may send its first and last reading right now.
         let Some(newest) = newest.map(|reading| reading.at) else {
             return Ok(later.min(self.table.now.saturating_add(limit)));
         };

@@ -43,7 +43,7 @@ impl<S: Store> JudgingSession<'_, S> {
     }
 
     /// The time without a reading after which a device counts as silent, learned from seven days. Remembered for six
-    /// hours, if it was learned from as long a history: what a new device has shown so far says little.
+    /// hours, if the history is at least as long: the first hours of a new device say little.
     async fn silence_limit(&self, device: &DeviceId) -> StoreResult<TimeDelta> {
         let now = self.table.now;
         if let Some(limit) = self.judging.silence_limits.get(device, now) {
@@ -63,7 +63,7 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(limit)
     }
 
-    /// The rollups of a device in the last week that have been made, and their range. `None` while no rollups are made.
+    /// The finished rollups of a device in the last week, and their range. `None` while no rollups are made.
     async fn last_quarters(
         &self,
         device: &DeviceId,
@@ -105,8 +105,8 @@ fn counts(quarters: &[StoredRollup], range: TimeRange, pauses: &[TimeRange]) -> 
 
 /// The silence limit that follows from the counts of a week.
 ///
-/// A day counts as silent if its longest gap is more than twice as long as that of most days. So a device that stops
-/// for up to three days does not raise its limit.
+/// A day counts as silent if its longest gap is more than twice as long as that of most days, and over two hours. So a
+/// device that stops for up to three days does not raise its limit.
 fn limit_of(counts: &[u32]) -> TimeDelta {
     let last_day = counts.len().saturating_sub(QUARTERS_OF_DAY);
     let hours: Vec<u32> =

@@ -77,8 +77,8 @@ impl<'a> Tasks<'a> {
         following.into_iter().chain(self.by_key)
     }
 
-    /// A random key after which to begin, for a process that remembers none. If short-lived processes always began with
-    /// the first task, the last tasks would never be judged.
+    /// A random key after which to begin, for a process that remembers no task. If short-lived processes always began
+    /// with the first task, the last tasks would never be judged.
     fn random_key(&self) -> Option<AlertKey> {
         fastrand::choice(self.by_key.keys()).cloned()
     }
@@ -124,8 +124,8 @@ impl<S: Store> JudgingSession<'_, S> {
             report.add(key, result);
         }
 
-        // The next call begins with the skipped tasks of a throttled device, and not after the last task that was tried,
-        // unless the time ran out.
+        // The next call begins with the skipped tasks of a throttled device, and not after the last task that was
+        // tried, unless the time ran out.
         if let Some(begin_after) = last_throttled.filter(|_| !report.is_cut) {
             self.judging.progress.note(trigger, &begin_after);
         }

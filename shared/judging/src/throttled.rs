@@ -7,8 +7,8 @@ use table::{Remembered, Session, StoreError, StoreResult, out_of_patience};
 const PAUSE: TimeDelta = TimeDelta::minutes(1);
 
 /// The last throttling of one kind of request, which many judgements make. Such a request gets a part of the time. If
-/// it is throttled, further requests of the kind fail at once for a minute. A judgement then uses what was read last, or
-/// is put off, so that the time is left to others.
+/// the request is throttled, further requests of the kind fail at once for a minute. A judgement then uses what was
+/// read last, or is put off, so that the time is left to others.
 #[derive(Debug, Default)]
 pub struct RequestThrottle(Remembered<()>);
 

@@ -1,7 +1,7 @@
 //! The bill of a tariff: folds the energy of consecutive steps of time into rows and lines. Reads nothing.
 //!
-//! For each step, the lines that hold are taken from top to bottom. All sums are exact; only what is due is rounded, once
-//! a month.
+//! For each step, the lines that hold are taken from top to bottom. All sums are exact: only the money that is due is
+//! rounded, once a month.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::standing::ChargedTime;
 use crate::tariff::{NamedLine, Pricing, TariffLine, Tier};
 use crate::written::Per;
 
-/// The decimals to which a month's sum is rounded before it is rounded to those of the currency.
+/// The decimals to which a month's sum is rounded before it is rounded to the decimals of the currency.
 const PAYABLE_DECIMALS: u8 = 6;
 
 /// The sums of a row, or of all rows.
@@ -129,29 +129,31 @@ struct LinePart<'a> {
 /// The sums of one month that become due.
 #[derive(Default)]
 struct MonthSums {
-    /// The lines that are not rounded by themselves.
+    /// The sum of the lines that are not rounded by themselves.
     together: Amount,
-    /// The lines that are rounded down, by their place.
+    /// The sums of the lines that are rounded down, by the index of the line in the tariff.
     rounded: BTreeMap<usize, Amount>,
 }
 
 struct BillFold<'a> {
     input: BillInput<'a>,
     rows: Vec<BillRow>,
-    /// The lines of each place.
+    /// The lines of the bill, for each line of the tariff.
     lines: Vec<Vec<BillLine>>,
     months: BTreeMap<Timestamp, MonthSums>,
     missing: MissingList,
     /// What the meter has used since the month's begin.
     metered: Amount,
-    /// The same at the begin of the quarter of an hour. It decides the tier of a share, wherever rows cut the quarter.
+    /// `metered` at the begin of the quarter of an hour. This amount decides the tier of a share, wherever rows cut the
+    /// quarter.
     metered_before_quarter: Amount,
     /// The month of `metered`.
     month: TimeRange,
     /// The day of the step.
     day: TimeRange,
     changes: PriceChanges<'a>,
-    /// The begin of the time whose standing charges are not in the sums yet. They are added once a day and row.
+    /// The begin of the time whose standing charges are not in the sums yet. These charges are added at the end of each
+    /// day and row.
     uncharged: Timestamp,
 }
 
@@ -240,7 +242,8 @@ impl<'a> BillFold<'a> {
         self.note_missing(has_price, step);
     }
 
-    /// The energy of a step, priced by a line: one part, or one for each tier with energy.
+    /// The energy of a step, priced by a line: one part, or with tiers a part for the first tier and for each further
+    /// tier with energy.
     fn parts(
         &mut self,
         named: &NamedLine,
@@ -266,7 +269,8 @@ impl<'a> BillFold<'a> {
         vec![LinePart { zone, amount: quantity.times(&price), quantity }]
     }
 
-    /// Notes what the energy of a step lacks.
+    /// Notes what a step lacks: energy that is unknown, energy that was measured over several prices, or a line with a
+    /// price for used energy.
     fn note_missing(&mut self, has_price: bool, step: &EnergyStep) {
         let used = step.used.clone().unwrap_or_default();
         if step.is_unknown {
@@ -313,7 +317,8 @@ impl<'a> BillFold<'a> {
         }
     }
 
-    /// What is due: each month by itself, rounded as the tariff says.
+    /// The money that is due: each month by itself, rounded as the tariff says. `None` for a share, and unless the rows
+    /// are whole calendar months that are over.
     fn due(&self) -> Option<String> {
         let BillInput { tariff, until, is_share, .. } = self.input;
         let (from, to) = (self.input.range().from(), self.input.range().to());
@@ -349,8 +354,8 @@ impl<'a> BillFold<'a> {
     }
 }
 
-/// The parts of a percentage, or of a standing charge. `charged` is the time whose standing charges are added at this
-/// step, once a day; at other steps it is `None`, and nothing is added.
+/// The parts of a percentage, at each step, or of a standing charge. `charged` is the time whose standing charges are
+/// added, at the end of a day or row. At other steps `charged` is `None`, and no standing charge is added.
 fn charges<'a>(
     per: Per,
     price: &Exact,
@@ -367,13 +372,13 @@ fn charges<'a>(
     vec![LinePart { zone: None, quantity: of(&Exact::from(1_i64)), amount: of(price) }]
 }
 
-/// A sum of money as it becomes due. Of a charge that ends within a month, 9 decimals have accrued, and the digits that
-/// are lost must not cost a cent.
+/// A sum of money as it becomes due. A charge that ends within a month is rounded down to 9 decimals. This rounding
+/// restores the lost digits, so that they do not cost a cent.
 fn payable(sum: &Amount) -> Exact {
     sum.shown().to_decimals(PAYABLE_DECIMALS, false)
 }
 
-/// The tier in which an amount of the month is.
+/// The tier in which an amount of a month lies.
 fn tier_of<'a>(tiers: &'a [Tier], metered: &Amount) -> &'a Tier {
     let is_below = |tier: &&Tier| tier.to.as_ref().is_none_or(|to| is_less(metered, to));
     tiers.iter().find(is_below).expect("the last tier has no end")
@@ -383,7 +388,8 @@ fn is_less(amount: &Amount, limit: &Exact) -> bool {
     amount.minus(&Amount::counted(limit.clone())).sign() == Ordering::Less
 }
 
-/// What each tier has of what is used, which may be negative after a fall of the counter.
+/// The part of `used` in each tier, if the month had `before` already. `used` may be negative after a fall of the
+/// counter.
 fn by_tier<'a>(tiers: &'a [Tier], before: &Amount, used: &Amount) -> Vec<LinePart<'a>> {
     let mut after = before.clone();
     after.add(used);
@@ -409,7 +415,7 @@ fn by_tier<'a>(tiers: &'a [Tier], before: &Amount, used: &Amount) -> Vec<LinePar
     parts
 }
 
-/// Adds a part to the lines of a name.
+/// Adds a part to the line of its zone or tier, among the lines of a name.
 fn add_line(lines: &mut Vec<BillLine>, named: &NamedLine, part: LinePart<'_>) {
     let quantity = Some(part.quantity).filter(|_| named.per != Per::Percent);
     let Some(line) = lines.iter_mut().find(|line| line.zone.as_deref() == part.zone) else {

@@ -7,7 +7,7 @@ use crate::prices::Prices;
 use crate::tariff::{NamedLine, Pricing, Tariff, TariffLine};
 use crate::written::Per;
 
-/// What was used and sold in one step of time: a quarter of an hour, a local day, or a part of one.
+/// What was used and sold in one step of time: a quarter of an hour, a local day, or a part of these.
 #[derive(Debug, Clone)]
 pub struct EnergyStep {
     /// The time of the step, which lies in one row.
@@ -20,18 +20,19 @@ pub struct EnergyStep {
     pub metered: Option<Amount>,
     /// Whether nobody knows what a meter used.
     pub is_unknown: bool,
-    /// What of it was measured over a longer time than a quarter of an hour.
+    /// The parts of `used` and `sold` that were measured over a longer time than a quarter of an hour.
     pub estimated: Vec<EstimatedEnergy>,
 }
 
-/// Energy of a step that was measured over a longer time than a quarter of an hour, and so is spread evenly over that time.
+/// Energy of a step that was measured over a longer time than a quarter of an hour, and so is spread evenly over that
+/// time.
 #[derive(Debug, Clone)]
 pub struct EstimatedEnergy {
-    /// Whether it was used or sold.
+    /// Whether the energy was used or sold.
     pub per: Per,
     /// The energy.
     pub amount: Amount,
-    /// The time over which it was measured.
+    /// The time over which the energy was measured.
     pub over: TimeRange,
 }
 
@@ -48,7 +49,7 @@ pub struct BillInput<'a> {
     pub prices: &'a Prices,
     /// What the steps lack, before they are billed.
     pub missing: &'a [Missing],
-    /// The time up to which standing charges accrue: now, or later.
+    /// Now: standing charges accrue up to this time, and nothing is due for rows that end later.
     pub until: Timestamp,
     /// Whether the bill is that of a device's share: no standing charges, nothing sold, and each quarter of an hour at
     /// the price of the tier in which it begins.
@@ -62,12 +63,12 @@ impl<'a> BillInput<'a> {
         TimeRange::new(self.rows[0].from(), to).expect("rows follow each other")
     }
 
-    /// Whether a line is in the bill.
+    /// Whether a line is in the bill. A share has only the lines per used energy and the percentages.
     pub(crate) fn is_billed(&self, named: &NamedLine) -> bool {
         !self.is_share || matches!(named.per, Per::Used | Per::Percent)
     }
 
-    /// The zone and the price of energy at a time. By tiers there is no such price.
+    /// The zone and the price of energy at a time. Both are `None` with tiers, whose price depends on the amount.
     pub(crate) fn price_at(
         &self,
         line: &'a TariffLine,

@@ -1,9 +1,9 @@
 //! Tariffs, and the bill that a tariff makes of energy. Has no store and no clock.
 //!
-//! `written` is a tariff as a person writes it, `tariff` the same checked, with its dates as times. `zones` says when a
-//! price holds, `prices` what a series of prices had at a time, `standing` what a charge by day, month or year is of a
-//! part of its time. `bill` folds the energy of its `input` into sums; `missing` names what the sums lack, such as energy
-//! that is `spread` over several prices.
+//! `written` is a tariff as a person writes it; `tariff` is the checked form, with dates as times. `zones` says when a
+//! price holds, `prices` finds the price of a series at a time, `standing` divides a charge by day, month or year.
+//! `bill` folds the energy of its `input` into sums; `missing` names what the sums lack, such as energy that is
+//! `spread` over several prices.
 
 mod bill;
 mod input;

@@ -61,7 +61,7 @@ impl Missing {
         Self { what, line: None, name: None, from, to, kwh: None, is_first: false, until: to }
     }
 
-    /// Whether the sums lack anything by it: a price may be missing while nothing is used.
+    /// Whether the sums lack anything: a price may be missing while nothing is used.
     pub(crate) fn has_effect(&self) -> bool {
         self.kwh.as_ref().is_none_or(|kwh| kwh.sign() != Ordering::Equal)
     }
@@ -73,12 +73,12 @@ pub(crate) fn shown<S: Serializer>(amount: &Option<Amount>, to: S) -> Result<S::
     amount.as_ref().map(Amount::shown).serialize(to)
 }
 
-/// All that a bill lacks. An entry goes on as long as the same is missing, also while nothing is used. It reaches from the
-/// first to the last time at which that has an effect.
+/// All that a bill lacks. An entry goes on as long as the same is missing, also while nothing is used. Its range is
+/// from the first to the last time with an effect.
 #[derive(Debug, Default)]
 pub(crate) struct MissingList {
     entries: Vec<Missing>,
-    /// For each kind, line and name, the place of its last entry.
+    /// For each kind, line and name, the index of its last entry.
     last: HashMap<MissingKey, usize>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct MissingList {
 type MissingKey = (MissingKind, Option<String>, Option<String>);
 
 impl MissingList {
-    /// Adds something, which is not earlier than what is in the list already.
+    /// Adds something that is missing. Entries of one kind, line and name are added in order of time.
     pub(crate) fn add(&mut self, missing: Missing) {
         let key = (missing.what, missing.line.clone(), missing.name.clone());
         let last = self.last.get(&key).map(|place| &mut self.entries[*place]);

@@ -55,12 +55,13 @@ impl PriceSeries {
             quarter = quarter.next();
         }
 
-        // The share of a quarter, a half or a whole slot has few digits, so the mean has each digit.
+        // The share of a quarter in its slot (1, 1/2 or 1/4) has few digits, so the mean is exact.
         let share = Exact::from(1_i64).rounded_quotient(&Exact::from(count))?;
         Some(&(&(&sum * &share) * &self.times) + &self.adder)
     }
 
-    /// The last value from the start of its time up to the quarter's end.
+    /// The value that holds in a quarter: the last one from the start of the time for which values hold up to the
+    /// quarter's end.
     fn held_value<'a>(
         &self,
         values: &'a BTreeMap<QuarterHour, Exact>,

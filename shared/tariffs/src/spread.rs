@@ -26,7 +26,7 @@ enum LinePrice {
 }
 
 impl<'a> PriceChanges<'a> {
-    /// Searches for changes if some energy was measured over a longer time.
+    /// Searches the rows for changes, if some energy was measured over a longer time than a quarter of an hour.
     pub(crate) fn of(input: BillInput<'a>) -> Self {
         let has = |per: Per| {
             let mut estimated = input.steps.iter().flat_map(|step| &step.estimated);

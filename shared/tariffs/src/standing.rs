@@ -8,7 +8,7 @@ use domain::{Exact, LocalDate, Timestamp, Zone};
 
 use crate::written::Per;
 
-/// The time of charges, which lies in one local month. One look at the calendar serves all lines.
+/// The time whose charges are added, which lies in one local month. It is looked up in the calendar once for all lines.
 pub(crate) struct ChargedTime {
     begin: DayPart,
     end: DayPart,
@@ -27,7 +27,7 @@ impl ChargedTime {
         Self { begin: DayPart::of(from, zone), end: DayPart::of(to, zone) }
     }
 
-    /// The charge of the time.
+    /// The charge for this time, by a price per day, month or year.
     pub(crate) fn charge(&self, per: Per, price: &Exact) -> Exact {
         let period = Period::of(per, self.begin.date);
         &period.accrued(price, &self.end) - &period.accrued(price, &self.begin)

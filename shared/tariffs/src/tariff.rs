@@ -16,7 +16,8 @@ use crate::zones::{DayLists, LocalMoment, PriceZone, QUARTERS, TimeSet, quarter_
 const MAX_METERS: usize = 8;
 /// The largest number of zones or tiers of a line.
 const MAX_ZONES: usize = 24;
-/// The largest number of names of percentages. Each multiplies all that stands above it, so that digits add up.
+/// The largest number of names of percentages. Each percentage multiplies the sum above, so the digits of the exact
+/// sums add up.
 const MAX_PERCENTAGES: usize = 8;
 /// Currencies without decimals; all others have two.
 const WHOLE_CURRENCIES: [&str; 2] = ["JPY", "KRW"];
@@ -60,8 +61,8 @@ pub(crate) struct TariffLine {
 /// How the price of a line is found.
 #[derive(Debug, Clone)]
 pub(crate) enum Pricing {
-    /// A price, and zones that replace it at some times; the last zone that matches holds. Of a percentage, the price is
-    /// the share of one.
+    /// A price, and zones that replace it at some times; the last zone that matches holds. The price of a percentage is
+    /// a fraction, such as 0.19 for 19 %.
     Zones { price: Exact, zones: Vec<PriceZone> },
     /// Prices by what was used since the month's begin.
     Tiers(Vec<Tier>),
@@ -74,13 +75,13 @@ pub(crate) enum Pricing {
 pub(crate) struct Tier {
     /// The limits, such as 0-120.
     pub(crate) name: String,
-    /// `None` of the last tier.
+    /// The amount at which the tier ends; `None` for the last tier.
     pub(crate) to: Option<Exact>,
     pub(crate) price: Exact,
 }
 
 impl NamedLine {
-    /// The line that holds at a time. If it is the time of several lines, the newest `from` wins.
+    /// The line that holds at a time. If several lines hold, the newest `from` wins.
     pub(crate) fn at(&self, at: Timestamp) -> Option<&TariffLine> {
         self.versions.iter().find(|line| line.range.contains(at))
     }
@@ -118,7 +119,7 @@ impl Tariff {
         Ok(tariff)
     }
 
-    /// Adds the lines. A name stands where its first line stands.
+    /// Adds the lines. Lines of one name are billed where the first of them stands.
     fn add_lines(&mut self, lines: &[WrittenLine]) -> Result<(), MemberError> {
         if !(1..=MAX_LINES).contains(&lines.len()) {
             let why = format!("has {} lines; a tariff has 1 to {MAX_LINES}", lines.len());
@@ -249,7 +250,7 @@ impl Tariff {
         all.filter(move |line| line.range.intersection(range).is_some())
     }
 
-    /// Whether a bill of the range needs quarters of an hour; else local days of the home do.
+    /// Whether a bill of the range needs quarters of an hour; else local days of the home suffice.
     pub fn needs_quarters(&self, range: TimeRange, home: Zone) -> bool {
         let is_finer = |line: &TariffLine| match &line.pricing {
             Pricing::Tiers(_) => false,
@@ -293,8 +294,8 @@ impl Tariff {
         found
     }
 
-    /// The number of prices of a bill of so many steps, as a measure of its time: one of each line, or of each tier, or
-    /// of each quarter of an hour of a series' slot.
+    /// The number of prices that a bill of so many steps looks up, as a measure of the time that the bill takes. A line
+    /// has one price, one for each tier, or one for each quarter of an hour of a series' slot.
     pub fn work(&self, steps: usize) -> usize {
         let of_version = |line: &TariffLine| match &line.pricing {
             Pricing::Zones { .. } => 1,
@@ -331,7 +332,7 @@ fn check_meters(meters: &[TariffMeter]) -> Result<(), MemberError> {
 }
 
 fn check_meter(meter: &TariffMeter, earlier: &[TariffMeter]) -> Result<(), MemberError> {
-    // A device without a metric counts with all that it measures.
+    // A meter without a metric counts all that its device measures.
     let is_same = |other: &TariffMeter| {
         let has_whole = other.metric.is_none() || meter.metric.is_none();
         other.device == meter.device && (other.metric == meter.metric || has_whole)
@@ -351,7 +352,7 @@ fn check_meter(meter: &TariffMeter, earlier: &[TariffMeter]) -> Result<(), Membe
     Ok(())
 }
 
-/// Names the member in which the member at fault is.
+/// Adds the name of the outer member to an error.
 fn within(outer: String) -> impl Fn(MemberError) -> MemberError {
     move |MemberError { field, why }| MemberError::of(&format!("{outer}.{field}"), why)
 }

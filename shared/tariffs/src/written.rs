@@ -12,8 +12,8 @@ const LAST_DECIMAL: &str = "1e-12";
 /// The limit of all numbers.
 const LIMIT: &str = "1e12";
 
-/// The number of a member. Digits of prices and of percentages add up in a bill, so a number has no more of them than a
-/// contract has.
+/// The number of a member. Digits of prices and of percentages add up in a bill, so a number may have no more digits
+/// than contracts use.
 pub(crate) fn number(member: &str, written: &Decimal) -> Result<Exact, MemberError> {
     let number = Exact::from(written);
     let [last, limit] = [LAST_DECIMAL, LIMIT].map(|text| Exact::parse(text).expect("a number"));

@@ -1,7 +1,7 @@
 //! When a price of a zone holds: months, days and hours of the local clock. Knows no time zone.
 //!
-//! A moment is a member of some sets: its month, its quarter of an hour, its weekday and the lists that have its date. A
-//! zone holds if it has one of each kind, however many it names.
+//! A moment has a month, a quarter of an hour, a weekday and the lists that have its date. A zone holds if it contains
+//! the month, the quarter of an hour, and the weekday or one of the lists.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -30,14 +30,14 @@ pub(crate) struct PriceZone {
     pub(crate) name: String,
     pub(crate) price: Exact,
     months: TimeSet,
-    /// Weekdays, and behind the last of them the lists of dates.
+    /// Weekdays in the first seven bits, then the lists of dates.
     pub(crate) days: TimeSet,
     pub(crate) hours: TimeSet,
 }
 
 impl PriceZone {
-    /// Reads when the price holds: months such as `oct-mar`, weekdays or names of lists such as `sat,sun,holiday`, hours
-    /// such as `10:00-14:00,18:00-22:00`.
+    /// Reads when the price holds: months such as `oct-mar`, weekdays or names of lists such as `sat,sun,holiday`,
+    /// hours such as `10:00-14:00,18:00-22:00`.
     pub(crate) fn of(written: &WrittenZone, lists: &DayLists) -> Result<Self, MemberError> {
         let WrittenZone { name, price, months, days, hours } = written;
         let months =
@@ -131,7 +131,7 @@ impl DayLists {
         Some(TimeSet::one(u32::try_from(WEEKDAYS.len() + place).ok()?))
     }
 
-    /// The names of lists among some days that have none of these dates.
+    /// The names of the lists in `days` that have no date in `dates`.
     pub(crate) fn without_dates(
         &self,
         days: TimeSet,
@@ -178,7 +178,7 @@ impl TimeSet {
         Self(1 << place)
     }
 
-    /// Some of the `count` times that follow each other; behind the last comes the first.
+    /// `length` consecutive times from `from` on, out of `count` times; after the last comes the first.
     fn following(from: u32, length: u32, count: u32) -> Self {
         Self((0..length).fold(0, |bits, step| bits | 1 << ((from + step) % count)))
     }

@@ -1,7 +1,7 @@
 //! Encodes values to a fixed number of bits, so that a greater value never has a smaller code. Interleaves nothing.
 //!
-//! So all values of a box have codes between the codes of its corners. Two values may have the same code. What is found
-//! by codes must therefore be compared by its values.
+//! So all values of a box have codes between the codes of its corners. Two values may have the same code. Values that
+//! are found by their codes must therefore be compared themselves.
 
 use super::curve::max_of;
 

@@ -5,7 +5,7 @@ use super::{Curve, MAX_ATTRIBUTES, Region};
 impl Curve {
     /// The smallest address in a box that is greater than `current`; `None` if there is no such address.
     ///
-    /// A reader that has come to an address outside of the box goes on at this address instead of at the next row.
+    /// A reader that has come to a row outside of the box goes on at the returned address instead of at the next row.
     ///
     /// Source: Tropf and Herzog, Multidimensional Range Search in Dynamically Balanced Trees, 1981.
     pub fn next_inside(&self, current: u64, region: &Region) -> Option<u64> {
@@ -15,8 +15,8 @@ impl Curve {
         for (n, (attribute, bit)) in self.bits().iter().enumerate() {
             let one = 1_u64 << bit;
             let is_set = |value: u64| value & one != 0;
-            // Two of the values that have the same higher bits: the smallest one with this bit set, and the largest one
-            // without it.
+            // Of the values with the same higher bits: the smallest with this bit set, and the largest without this
+            // bit.
             let smallest = |value: u64| (value | one) & !(one - 1);
             let largest = |value: u64| value & !one | (one - 1);
 

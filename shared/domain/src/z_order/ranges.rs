@@ -73,7 +73,8 @@ impl ZCell {
     }
 }
 
-/// Orders cells by the number of points outside of the box. Of equal cells, the one with smaller addresses is greater.
+/// Orders cells by the number of points outside of the box. Of cells with equally many, the cell with smaller addresses
+/// is greater, and is halved first.
 impl Ord for ZCell {
     fn cmp(&self, other: &Self) -> Ordering {
         self.waste.cmp(&other.waste).then(other.first.cmp(&self.first))
