@@ -50,10 +50,11 @@ pub enum Folded {
     Stored,
     /// No rollup is stored: there was nothing to fold, or the rollup would have expired already.
     Skipped,
-    /// The rollup stays as it is and is flagged as frozen, because its readings may have begun to expire.
+    /// The rollup stays as it is, because its readings may have begun to expire. It is flagged as frozen, unless the
+    /// rollup itself has expired.
     Frozen,
-    /// The rollup stays, because it was folded with newer settings or indexed by a newer schema. The device has to be
-    /// read again.
+    /// The rollup stays, because it was folded with newer settings, or put into the conditions index by a newer schema.
+    /// The device has to be read again.
     Outdated,
 }
 
