@@ -132,7 +132,7 @@ fn next(task: Task, page: Page<IndexedQuarter>, boxed: &Boxed<'_>) -> Option<Tas
     (next <= end).then_some(Task { range: next..=end, after: None, ..task })
 }
 
-/// The quarter of an entry, if its values match. They are compared themselves, because several values share an address.
+/// The quarter of an entry, if its values match. The values are compared, because several values share an address.
 fn matching_entry(
     found: &IndexedQuarter,
     device: &IndexedPart<'_>,
