@@ -223,7 +223,7 @@ impl Asking {
         TextTemplate::of(request.to_string()).names().map(str::to_owned).collect()
     }
 
-    /// The request with the values of its placeholders. `maker` is who answers, as a text names it.
+    /// The request with the values of its placeholders. `maker` names the server in texts.
     pub(crate) fn request(
         &self,
         maker: &'static str,

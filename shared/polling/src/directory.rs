@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The maximum number of devices that one run requests. A run has time for them if each takes ten seconds.
 const MAX_STATES: usize = 16;
 
-/// Says that a kind's first request lists the devices, and that its second request is made for each device.
+/// How a kind requests devices: its first request lists them, and its second request is made for each device.
 pub struct DeviceDirectory {
     /// How long a list is used.
     pub(crate) every: TimeDelta,

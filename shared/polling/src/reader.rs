@@ -297,8 +297,8 @@ impl AnswerRow {
     }
 }
 
-/// Repeats each row every quarter of an hour until the next row. A row lasts as long as the time to its nearer
-/// neighbour, so that gaps stay gaps.
+/// Repeats each row every quarter of an hour, for the time to its nearer neighbour. A neighbour beyond [`LONGEST_ROW`]
+/// does not count, so that gaps stay gaps.
 fn repeated(rows: Vec<AnswerRow>) -> Vec<AnswerRow> {
     const QUARTER: TimeDelta = TimeDelta::minutes(15);
     let times: Vec<_> = rows.iter().map(|row| row.at).collect();

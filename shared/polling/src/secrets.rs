@@ -14,8 +14,8 @@ use crate::placeholder::{Values, in_url, is_name};
 
 /// The maximum number of characters of a secret.
 const MAX_LENGTH: usize = 1_024;
-/// The fewest characters of a secret that is hidden. A shorter one is part of words and numbers by chance, so the gap would
-/// tell it.
+/// The fewest characters of a secret that is hidden. A shorter secret is part of words and numbers by chance, so the
+/// gap would tell the secret.
 const LEAST_HIDDEN: usize = 6;
 /// The text that takes the place of a secret.
 const HIDDEN: &str = "***";
@@ -54,7 +54,7 @@ impl SecretTexts {
             if text.trim() != text {
                 return Err(wrong("begins or ends with a blank"));
             }
-            // It may stand in a header.
+            // The secret may stand in a header.
             if !text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
                 return Err(wrong("has a character that is not printable ASCII"));
             }

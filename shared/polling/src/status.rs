@@ -175,8 +175,8 @@ impl SourceStatus {
         report.reserved_until.map_or(next, |until| next.max(until))
     }
 
-    /// The time until which the maker takes no requests of this source, if that is ahead of `now`. A time that is too far
-    /// ahead was stored by a wrong clock.
+    /// The time until which the maker takes no requests of this source; `None` if that time is over. A time that is too
+    /// far ahead was stored by a wrong clock and does not count.
     pub fn waits_until(&self, now: Timestamp) -> Option<Timestamp> {
         let longest = now.saturating_add(MAX_LIMIT + MAX_SKEW);
         let pauses = [self.limited_until, self.reserved_until].into_iter().flatten();
