@@ -4,7 +4,7 @@
 //! A late reading is not in a rollup until the rollup is folded again (`unfolded.rs`).
 //!
 //! Readings are read for time without complete rollups, and for time before the first rollup. They also replace
-//! quarters that an edge of a row cuts, that have readings of several rooms, or that were folded with older settings.
+//! quarters cut by the edge of a row, quarters with readings of several rooms, and quarters folded with older settings.
 
 mod of_readings;
 mod out_of_reach;

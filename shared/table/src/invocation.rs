@@ -72,7 +72,8 @@ impl Invocation {
     }
 
     /// A part for one device of several, which together have the time `left`. The part has all of the time, and a
-    /// quarter of `left` as its patience: however many devices are throttled, three quarters are left to the next one.
+    /// quarter of `left`, at most 15 seconds, as its patience. So however many devices are throttled, three quarters
+    /// are left to the next one.
     pub fn with_quarter_of(&self, left: Duration) -> Self {
         self.with_patience((left / 4).min(MOST_PATIENCE))
     }

@@ -24,8 +24,8 @@ impl<D: Db> Patterns<'_, D> {
         first.map(shards_of_first).transpose()
     }
 
-    /// Refuses a table whose devices are in more or fewer partitions than the settings say. Otherwise lists would not
-    /// show them, and they would be registered again.
+    /// Refuses a table whose devices are in more or fewer partitions than the settings say. Otherwise lists would miss
+    /// devices, and missed devices would be registered again.
     pub async fn check_shards(self) -> StoreResult<()> {
         if self.db.has_checked_shards().load(Ordering::Relaxed) {
             return Ok(());
