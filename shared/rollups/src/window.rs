@@ -82,9 +82,9 @@ impl<S: Store> DeviceFolds<'_, S> {
         Ok(found)
     }
 
-    /// Puts rollups of a range into the conditions index again if an older schema put them there. The rollups
-    /// themselves stay as they are stored, even if their readings have expired. Returns the number of rollups that were
-    /// put again.
+    /// Puts rollups of a range into the conditions index by the current schema, if they are not in the index or an
+    /// older schema put them there. The rollups themselves stay as they are stored, even if their readings have
+    /// expired. Returns the number of rollups that were put.
     pub async fn index_quarters(&self, range: TimeRange) -> StoreResult<usize> {
         let version =
             |rollup: &StoredRollup| rollup.indexed.as_ref().map_or(0, |indexed| indexed.schema);
