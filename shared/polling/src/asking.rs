@@ -200,7 +200,7 @@ impl Asking {
 
     fn check_basic_and_body(&self) -> Result<(), MemberError> {
         if let Some(Basic { user, password }) = &self.basic {
-            // Without a password the user is the key.
+            // Without a password, the user is the secret.
             let (member, secret) = match password.as_str() {
                 "" => ("basic.user", user.as_str()),
                 password => ("basic.password", password),

@@ -160,7 +160,7 @@ impl TableReader<'_> {
         Ok(ReadAnswer { portions: self.portions(rows), refused: self.refused })
     }
 
-    /// The rows of an array. Without an array, the answer is the only row.
+    /// The rows of the array at `each`. Without `each`, the answer is the only row.
     fn elements(&mut self, answer: &Value) -> Result<Vec<AnswerRow>, String> {
         let Asking { each, only, time, .. } = self.asking;
         let rows = match each {

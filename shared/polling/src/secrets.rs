@@ -27,7 +27,8 @@ const UNESCAPED_TIMES: usize = 3;
 pub struct SecretTexts(BTreeMap<String, String>);
 
 impl SecretTexts {
-    /// Reads the member `secrets` of a source: names and texts. A list of names, as answers have it, counts as absent.
+    /// Reads the member `secrets` of a source: names and texts. A list of names, as in answers, counts as absent, and
+    /// so does an object without members.
     pub fn read(value: Option<Value>) -> Result<Option<Self>, MemberError> {
         let members = match value {
             None | Some(Value::Null | Value::Array(_)) => return Ok(None),

@@ -182,9 +182,9 @@ impl PolledSource {
         has_reader.then_some(()).ok_or_else(|| MemberError::of("metrics", why))
     }
 
-    /// A digest of the purpose of the source's secrets: the request, and the reader of its answer. After a change of
-    /// either, the secrets have to be given again. Otherwise a person who edits the source could send the secrets to
-    /// another address, or read them in an answer that repeats them.
+    /// A digest of the purpose of the source's secrets: the request, and the reader of its answer; for a kind other
+    /// than `json`, the kind. After a change of the purpose, the secrets have to be given again. Otherwise a person who
+    /// edits the source could send the secrets to another address, or read them in an answer that repeats them.
     pub fn destination(&self) -> String {
         if !self.kind.is_json() {
             return digest(self.kind.name, 16);
