@@ -38,7 +38,7 @@ impl<D: Db> Patterns<'_, D> {
     }
 
     /// Stores the number of partitions before the first device is registered, and refuses settings that differ from the
-    /// stored number. The number 1 is not stored.
+    /// stored number. The number 1 is neither stored nor compared here; reads of devices compare it.
     pub(super) async fn claim_shards(self) -> StoreResult<()> {
         let set = self.db.layout().shards;
         if set == Shards::ONE || self.db.has_checked_shards().load(Ordering::Relaxed) {
