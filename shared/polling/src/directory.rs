@@ -58,7 +58,8 @@ impl DirectoryListing {
         !is_good && !self.is_in_round()
     }
 
-    /// The requests of the next run, for the devices after the last requested one. A new round follows the last device.
+    /// The requests of the next run, for at most 16 devices after the last requested one. A new round begins after the
+    /// last device of the list.
     pub fn questions(&self) -> Vec<Question> {
         let devices = if self.is_in_round() { self.behind_last() } else { &self.devices };
         let asked = devices.iter().filter(|device| !device.is_silent).take(MAX_STATES);

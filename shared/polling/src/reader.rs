@@ -206,7 +206,7 @@ impl TableReader<'_> {
         Ok(read)
     }
 
-    /// Reads one row, whose values `value` finds. `None` if the time or the device is unreadable.
+    /// Reads one row; `value` finds the values of the row's metrics. `None` if the time or the device is unreadable.
     fn row<'v>(
         &mut self,
         position: usize,

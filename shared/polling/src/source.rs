@@ -22,7 +22,8 @@ use crate::secrets::SecretTexts;
 use crate::status::SourceStatus;
 use crate::time_window::{HistoryWindow, TimeWindow, is_time};
 
-/// The members of an answer about a source that are not the source's own: it may be sent back as it was answered.
+/// The members of an answer about a source that are not settings. They are ignored, so that an answer may be sent back
+/// unchanged.
 const OF_ANSWERS: [&str; 8] =
     ["id", "state", "host", "devices", "credit", "lacks_secrets", "secrets", "warnings"];
 /// The maximum number of devices of a source.

@@ -19,7 +19,7 @@ use crate::Companion;
 #[must_use]
 pub struct MeterChange {
     device: DeviceId,
-    /// The meter behind which the device no longer is.
+    /// The meter that the device leaves.
     left: Option<DeviceId>,
     was_behind: Option<DeviceId>,
     /// The new meter and the meters above it, each as it was read.
