@@ -142,7 +142,7 @@ impl WaitingMessage {
     }
 
     /// Whether the time of the message has come. A message that was never postponed is always due, and so is a message
-    /// that was judged by a clock ahead of this one.
+    /// that a faster clock has judged.
     pub fn is_due(&self, now: Timestamp) -> bool {
         let was_never_postponed = self.next <= self.logged.at;
         let is_of_clock_ahead = self.logged.at > now;
