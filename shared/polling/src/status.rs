@@ -175,7 +175,7 @@ impl SourceStatus {
         report.reserved_until.map_or(next, |until| next.max(until))
     }
 
-    /// The time until which the maker takes no requests of this source; `None` if that time is over. A time that is too
+    /// The time until which the maker takes no requests of this source. `None` if the time is over. A time that is too
     /// far ahead was stored by a wrong clock and does not count.
     pub fn waits_until(&self, now: Timestamp) -> Option<Timestamp> {
         let longest = now.saturating_add(MAX_LIMIT + MAX_SKEW);
