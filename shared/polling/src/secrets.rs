@@ -163,7 +163,7 @@ impl HiddenSecrets<'_> {
 /// The forms of a secret that a [`plain`] text may have.
 fn forms_of(secret: &str) -> Vec<String> {
     let in_json = Value::from(secret).to_string();
-    // A form of a page writes a space as a plus sign.
+    // An HTML form writes a space as a plus sign.
     let written = [
         secret.to_owned(),
         secret.replace(' ', "+"),

@@ -198,7 +198,7 @@ impl SourceStatus {
             self.seen.insert(key.clone(), digest.clone());
         }
 
-        // Keys end with the day, so for each request the oldest days are dropped first.
+        // Keys begin with the request and the day, so the oldest days of the first request are dropped first.
         while self.seen.len() > MAX_SEEN {
             self.seen.pop_first();
         }
