@@ -92,7 +92,7 @@ impl From<AboutBody> for About {
     }
 }
 
-/// Without what only the function ingest says.
+/// Leaves out the facts that only the function `ingest` adds.
 impl From<About> for AboutBody {
     fn from(About { name, room_name, tags, metrics, .. }: About) -> Self {
         Self { name, room_name, tags, metrics }

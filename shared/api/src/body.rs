@@ -117,7 +117,7 @@ fn listed(names: &[&str], last: &str) -> String {
 #[derive(Clone, Copy)]
 struct JsonValue<'a> {
     json: &'a RawValue,
-    /// The members of types that are passed over.
+    /// The names of the members that are passed over.
     passed_over: &'static [&'static str],
 }
 

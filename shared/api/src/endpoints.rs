@@ -217,8 +217,8 @@ impl Endpoint {
         self.parameters.iter().any(|parameter| parameter.kind == Kind::Values)
     }
 
-    /// The name of the format of the endpoint's bodies: the last part of its path. `None` if the endpoint takes no payloads,
-    /// or takes them in its query.
+    /// The name of the format of the endpoint's bodies: the last part of its path. `None` if the endpoint takes no
+    /// payloads, or takes them in its query.
     pub fn body_format(&self) -> Option<&'static str> {
         let takes_payloads = self.operation.payload().is_some() && !self.takes_values();
         takes_payloads.then(|| self.path.rsplit_once('/').map_or(self.path, |(_, name)| name))

@@ -37,8 +37,8 @@ impl Response {
         response
     }
 
-    /// Compresses the answer if Lambda then carries less of it in spite of Base64; always for a client that takes nothing
-    /// but gzip.
+    /// Compresses a body of at least [`WORTH_COMPRESSING`] bytes if Lambda then carries less in spite of Base64. If the
+    /// client takes only gzip, compresses any body that Lambda can then carry.
     fn encoded(self, coding: Coding) -> Self {
         let worthwhile = match coding {
             Coding::Identity => false,

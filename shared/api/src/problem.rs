@@ -225,7 +225,7 @@ impl From<MemberError> for Problem {
 }
 
 impl From<StoreError> for Problem {
-    /// By the kind the client knows what it can do; the chain of causes is for the log.
+    /// The kind tells the client what to do; the chain of causes is for the log.
     fn from(error: StoreError) -> Self {
         let kind = match error {
             StoreError::Throttled(_) => ProblemKind::Throttled,

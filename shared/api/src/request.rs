@@ -127,7 +127,7 @@ fn is_gzip(body: &[u8]) -> bool {
 
 /// The body, decompressed if its first bytes are gzip's, whatever the headers say.
 ///
-/// First of all, refuses a body that a gateway damaged by decoding it as text.
+/// Refuses a body of more than [`MAX_BODY`] bytes, and a body that a gateway damaged by decoding it as text.
 ///
 /// Inflating stops at [`MAX_INFLATED`], so that a small body cannot fill the memory.
 pub fn inflate(body: &[u8]) -> Result<Cow<'_, [u8]>, Problem> {

@@ -104,8 +104,8 @@ impl DynamoStore {
         Ok(left)
     }
 
-    /// Inserts the items at some positions. Returns for each position whether the item was inserted. It is not inserted
-    /// if the table has an item with the same key.
+    /// Inserts the items at some positions. Returns for each position whether the item is known to be inserted. `false`
+    /// if the table has an item with the same key, if the statement would be too long, or if the request fails.
     pub(super) async fn insert_at(
         &self,
         items: &impl Items,

@@ -25,8 +25,8 @@ impl DynamoStore {
         Ok(self)
     }
 
-    /// How many read units and write units the table may consume in a second, provisioned or on demand. `None` if there
-    /// is not a limit.
+    /// The read units and write units that the table may consume in a second, provisioned or on demand. `None` if the
+    /// table has no limit.
     pub async fn max_units(
         &self,
         invocation: &Invocation,

@@ -35,7 +35,7 @@ pub(super) struct TableRequest {
 }
 
 impl TableRequest {
-    /// A request for an operation. The operation has its name in the API.
+    /// A request for an operation, by the operation's name in the API.
     pub(super) fn new(operation: &'static str, body: &impl Serialize) -> Self {
         let body = serde_json::to_string(&CountedBody::of(body))
             .expect("maps of texts, with names that are texts");

@@ -127,7 +127,7 @@ impl Answer {
         }
     }
 
-    /// The pause that the server asks for: by the header, else by the body of Telegram or Discord
+    /// The pause that the server asks for, at most a day: by the header, else by the body of Telegram or Discord
     /// (<https://core.telegram.org/bots/api#responseparameters>,
     /// <https://discord.com/developers/docs/topics/rate-limits>).
     fn pause(&self, now: Timestamp) -> Option<TimeDelta> {
@@ -145,7 +145,8 @@ impl Answer {
         seconds_of(seconds)
     }
 
-    /// The server's own text: the description in an error of Telegram, ntfy or Discord, else the whole text.
+    /// The server's own text: the description in an error of Telegram, ntfy or Discord, else the whole text. `None` for
+    /// other JSON and for HTML.
     fn said(&self) -> Option<String> {
         let body: Option<Value> = serde_json::from_str(&self.text).ok();
         let described = body.as_ref().and_then(|body| {

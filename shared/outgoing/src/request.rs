@@ -36,7 +36,7 @@ impl Request {
         Self { method: "POST", headers: vec![json], body, ..Self::get(maker, field, url) }
     }
 
-    /// The request with further headers. A header of a name that the request has already takes its place.
+    /// The request with further headers. A header replaces an earlier one of the same name.
     #[must_use]
     pub fn with_headers<N: Into<Cow<'static, str>>>(
         mut self,

@@ -200,7 +200,7 @@ impl Asking {
 
     fn check_basic_and_body(&self) -> Result<(), MemberError> {
         if let Some(Basic { user, password }) = &self.basic {
-            // Without a password the user is the key.
+            // Without a password, the user is the secret.
             let (member, secret) = match password.as_str() {
                 "" => ("basic.user", user.as_str()),
                 password => ("basic.password", password),
@@ -223,7 +223,7 @@ impl Asking {
         TextTemplate::of(request.to_string()).names().map(str::to_owned).collect()
     }
 
-    /// The request with the values of its placeholders. `maker` is who answers, as a text names it.
+    /// The request with the values of its placeholders. `maker` names the server in texts.
     pub(crate) fn request(
         &self,
         maker: &'static str,

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The maximum number of devices that one run requests. A run has time for them if each takes ten seconds.
 const MAX_STATES: usize = 16;
 
-/// Says that a kind's first request lists the devices, and that its second request is made for each device.
+/// How a kind requests devices: its first request lists them, and its second request is made for each device.
 pub struct DeviceDirectory {
     /// How long a list is used.
     pub(crate) every: TimeDelta,
@@ -58,7 +58,8 @@ impl DirectoryListing {
         !is_good && !self.is_in_round()
     }
 
-    /// The requests of the next run, for the devices after the last requested one. A new round follows the last device.
+    /// The requests of the next run, for at most 16 devices after the last requested one. A new round begins after the
+    /// last device of the list.
     pub fn questions(&self) -> Vec<Question> {
         let devices = if self.is_in_round() { self.behind_last() } else { &self.devices };
         let asked = devices.iter().filter(|device| !device.is_silent).take(MAX_STATES);

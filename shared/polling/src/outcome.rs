@@ -133,7 +133,8 @@ impl AnswerOutcome {
         Self::Limited { until: now.saturating_add(pause), why }
     }
 
-    /// The time of the next request, if fewer than `least` are left. Other programs of the account get these.
+    /// The time of the next request, if the maker permits fewer than `least` more requests. The rest is left to other
+    /// programs of the account.
     pub(crate) fn reserve(answer: &Fetched, least: u32, now: Timestamp) -> Option<Timestamp> {
         let left = answer
             .header("x-rate-limit-remaining")

@@ -163,7 +163,7 @@ impl TableReader<'_> {
         Ok(ReadAnswer { portions: self.portions(rows), refused: self.refused })
     }
 
-    /// The rows of an array. Without an array, the answer is the only row.
+    /// The rows of the array at `each`. Without `each`, the answer is the only row.
     fn elements(&mut self, answer: &Value) -> Result<Vec<AnswerRow>, String> {
         let Asking { each, only, time, .. } = self.asking;
         let rows = match each {
@@ -209,7 +209,7 @@ impl TableReader<'_> {
         Ok(read)
     }
 
-    /// Reads one row, whose values `value` finds. `None` if the time or the device is unreadable.
+    /// Reads one row; `value` finds the values of the row's metrics. `None` if the time or the device is unreadable.
     fn row<'v>(
         &mut self,
         position: usize,
@@ -300,8 +300,8 @@ impl AnswerRow {
     }
 }
 
-/// Repeats each row every quarter of an hour until the next row. A row lasts as long as the time to its nearer
-/// neighbour, so that gaps stay gaps.
+/// Repeats each row every quarter of an hour, for the time to its nearer neighbour. A neighbour beyond [`LONGEST_ROW`]
+/// does not count, so that gaps stay gaps.
 fn repeated(rows: Vec<AnswerRow>) -> Vec<AnswerRow> {
     const QUARTER: TimeDelta = TimeDelta::minutes(15);
     let times: Vec<_> = rows.iter().map(|row| row.at).collect();

@@ -25,7 +25,7 @@ pub fn next_slot(id: &PolledSourceId, every: TimeDelta, after: Timestamp) -> Tim
     Timestamp::from_millis(next).unwrap_or(Timestamp::MAX)
 }
 
-/// Whether a source is due at `now` and is not claimed.
+/// Whether a run may be claimed at `now`: the source is due within [`CLAIM_AHEAD`], and no run has a valid claim.
 pub fn is_due(next: Timestamp, lease: Option<Timestamp>, now: Timestamp) -> bool {
     let is_claimed =
         lease.is_some_and(|until| until > now && until <= now.saturating_add(LONGEST_LEASE));

@@ -14,8 +14,8 @@ use crate::placeholder::{Values, in_url, is_name};
 
 /// The maximum number of characters of a secret.
 const MAX_LENGTH: usize = 1_024;
-/// The fewest characters of a secret that is hidden. A shorter one is part of words and numbers by chance, so the gap would
-/// tell it.
+/// The fewest characters of a secret that is hidden. A shorter secret is part of words and numbers by chance, so the
+/// gap would tell the secret.
 const LEAST_HIDDEN: usize = 6;
 /// The text that takes the place of a secret.
 const HIDDEN: &str = "***";
@@ -27,7 +27,8 @@ const UNESCAPED_TIMES: usize = 3;
 pub struct SecretTexts(BTreeMap<String, String>);
 
 impl SecretTexts {
-    /// Reads the member `secrets` of a source: names and texts. A list of names, as answers have it, counts as absent.
+    /// Reads the member `secrets` of a source: names and texts. A list of names, as in answers, counts as absent, and
+    /// so does an object without members.
     pub fn read(value: Option<Value>) -> Result<Option<Self>, MemberError> {
         let members = match value {
             None | Some(Value::Null | Value::Array(_)) => return Ok(None),
@@ -54,7 +55,7 @@ impl SecretTexts {
             if text.trim() != text {
                 return Err(wrong("begins or ends with a blank"));
             }
-            // It may stand in a header.
+            // The secret may stand in a header.
             if !text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
                 return Err(wrong("has a character that is not printable ASCII"));
             }
@@ -162,7 +163,7 @@ impl HiddenSecrets<'_> {
 /// The forms of a secret that a [`plain`] text may have.
 fn forms_of(secret: &str) -> Vec<String> {
     let in_json = Value::from(secret).to_string();
-    // A form of a page writes a space as a plus sign.
+    // An HTML form writes a space as a plus sign.
     let written = [
         secret.to_owned(),
         secret.replace(' ', "+"),

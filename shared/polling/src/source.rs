@@ -22,7 +22,8 @@ use crate::secrets::SecretTexts;
 use crate::status::SourceStatus;
 use crate::time_window::{HistoryWindow, TimeWindow, is_time};
 
-/// The members of an answer about a source that are not the source's own: it may be sent back as it was answered.
+/// The members of an answer about a source that are not settings. They are ignored, so that an answer may be sent back
+/// unchanged.
 const OF_ANSWERS: [&str; 8] =
     ["id", "state", "host", "devices", "credit", "lacks_secrets", "secrets", "warnings"];
 /// The maximum number of devices of a source.
@@ -182,9 +183,9 @@ impl PolledSource {
         has_reader.then_some(()).ok_or_else(|| MemberError::of("metrics", why))
     }
 
-    /// A digest of the purpose of the source's secrets: the request, and the reader of its answer. After a change of
-    /// either, the secrets have to be given again. Otherwise a person who edits the source could send the secrets to
-    /// another address, or read them in an answer that repeats them.
+    /// A digest of the purpose of the source's secrets: the request, and the reader of its answer; for a kind other
+    /// than `json`, the kind. After a change of the purpose, the secrets have to be given again. Otherwise a person who
+    /// edits the source could send the secrets to another address, or read them in an answer that repeats them.
     pub fn destination(&self) -> String {
         if !self.kind.is_json() {
             return digest(self.kind.name, 16);

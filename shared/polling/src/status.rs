@@ -175,8 +175,8 @@ impl SourceStatus {
         report.reserved_until.map_or(next, |until| next.max(until))
     }
 
-    /// The time until which the maker takes no requests of this source, if that is ahead of `now`. A time that is too far
-    /// ahead was stored by a wrong clock.
+    /// The time until which the maker takes no requests of this source. `None` if the time is over. A time that is too
+    /// far ahead was stored by a wrong clock and does not count.
     pub fn waits_until(&self, now: Timestamp) -> Option<Timestamp> {
         let longest = now.saturating_add(MAX_LIMIT + MAX_SKEW);
         let pauses = [self.limited_until, self.reserved_until].into_iter().flatten();
@@ -198,7 +198,7 @@ impl SourceStatus {
             self.seen.insert(key.clone(), digest.clone());
         }
 
-        // Keys end with the day, so for each request the oldest days are dropped first.
+        // Keys begin with the request and the day, so the oldest days of the first request are dropped first.
         while self.seen.len() > MAX_SEEN {
             self.seen.pop_first();
         }

@@ -28,7 +28,8 @@ pub struct TimeWindow {
 }
 
 impl HistoryWindow {
-    /// The range of a run at `now`. It begins `back` before `position`; without a position, at `since`.
+    /// The range of a run at `now`, of at most 31 days. It begins `back` before `position`; without a position, at
+    /// `since`; without either, `back` before `now`.
     pub fn at(
         self,
         position: Option<Timestamp>,

@@ -33,7 +33,7 @@ pub fn port(
     quote! { #block #port }.into()
 }
 
-/// What a row lacks.
+/// The error of a row without permissions, or with an action without targets.
 const NEEDED: &str = "a port needs actions with their targets, such as `Query(Devices, Rooms)`";
 
 /// The name of a port, and its permissions.

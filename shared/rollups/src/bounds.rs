@@ -36,7 +36,7 @@ impl Bounds {
         if is_longer { Self { range: known.range, ..self } } else { self }
     }
 
-    /// Whether the stored rollup is a part of these bounds, from when the day was open.
+    /// Whether the stored rollup has the zone of these bounds, and covers the same day or its beginning.
     pub(crate) fn continues(&self, known: &StoredRollup) -> bool {
         self.zone.is_some_and(|zone| known.zone.as_deref() == Some(zone.name()))
             && is_part(known.range, self.range)

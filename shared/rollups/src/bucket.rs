@@ -12,8 +12,9 @@ use crate::seen_rooms::{named_by_readings, named_by_rollup};
 impl<S: Store> DeviceFolds<'_, S> {
     /// Folds a bucket from what is stored at this moment.
     ///
-    /// For a day, the readings are read only if the quarters should have expired and are gone. Quarters that were put
-    /// under an earlier, longer retention may have outlived their readings.
+    /// For a day, the readings are read only if the retention of the quarters has ended and no quarter is left. The
+    /// quarters come first, because quarters that were put under an earlier, longer retention may have outlived their
+    /// readings.
     pub(crate) async fn read(&self, bounds: &Bounds) -> StoreResult<Fresh> {
         if matches!(bounds.bucket, Bucket::Day(_)) {
             let source = self.of_quarters(bounds.range).await?;
@@ -27,7 +28,7 @@ impl<S: Store> DeviceFolds<'_, S> {
         Ok(self.of_readings(&readings))
     }
 
-    /// Folds readings, but skips expired ones: `DynamoDB` decides when it deletes them.
+    /// Folds readings without the expired ones, which `DynamoDB` may delete only days later.
     pub(crate) fn of_readings(&self, readings: &[StoredReading]) -> Fresh {
         let is_there =
             |stored: &&StoredReading| stored.expires.is_none_or(|at| at > self.session.now);

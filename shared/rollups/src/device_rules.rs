@@ -14,7 +14,7 @@ pub struct DeviceRules {
     pub rules: FoldRules,
     /// The settings from which the rules follow.
     pub settings: FoldSettings,
-    /// The part of the rollups that goes into the index by conditions.
+    /// The schema by which rollups are put into the conditions index.
     pub indexing: Indexing,
 }
 
@@ -39,7 +39,7 @@ impl DeviceRules {
         self.settings.concerns(stored.settings, stored.range)
     }
 
-    /// The same rules with `indexing` for the index by conditions. `indexing` must be read before the rollups.
+    /// The same rules with `indexing` for the conditions index. `indexing` must be read before the rollups.
     #[must_use]
     pub fn indexed(self, indexing: &Indexing) -> Self {
         Self { indexing: indexing.clone(), ..self }

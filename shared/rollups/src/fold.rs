@@ -50,10 +50,11 @@ pub enum Folded {
     Stored,
     /// No rollup is stored: there was nothing to fold, or the rollup would have expired already.
     Skipped,
-    /// The rollup stays as it is and is flagged as frozen, because its readings may have begun to expire.
+    /// The rollup stays as it is, because its readings or quarters may have begun to expire. It is flagged as frozen,
+    /// except for an expired rollup, and for a part of a day that would lose values.
     Frozen,
-    /// The rollup stays, because it was folded with newer settings or indexed by a newer schema. The device has to be
-    /// read again.
+    /// The rollup stays, because it was folded with newer settings, or put into the conditions index by a newer schema.
+    /// The device has to be read again.
     Outdated,
 }
 
@@ -87,8 +88,9 @@ impl<S: Store> DeviceFolds<'_, S> {
         self.bucket(&Bounds::quarter(quarter), assumed).await
     }
 
-    /// Folds the quarters of a local day, or its readings if the quarters may have begun to expire. If the day is open
-    /// at `until`, folds [the part](crate::part_of_day) that is over by then, but never less than is stored already.
+    /// Folds the quarters of a local day, or its readings if the quarters have begun to expire and none is left. If the
+    /// day is open at `until`, folds [the part](crate::part_of_day) that is over by then, but never less than is stored
+    /// already.
     ///
     /// A stored day of another zone or with other bounds is replaced. A date that the zone skips has no day.
     pub async fn day(

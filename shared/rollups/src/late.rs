@@ -41,7 +41,7 @@ impl LateMarking {
     }
 
     /// Announces changes of past readings. Returns the end of the mark; `None` if no change is of the past. The caller
-    /// must mark again if its writes take longer.
+    /// must mark again if its writes go on after the end of the mark.
     pub async fn mark<'a>(
         &self,
         session: Session<'_, impl MarkLateChanges>,

@@ -16,7 +16,7 @@ pub struct Retention {
     pub days: Option<TimeDelta>,
 }
 
-/// The time for which an emptied rollup stays: longer than any fold that still saw a reading.
+/// The time for which an emptied rollup stays. No fold that still saw a reading runs as long.
 const EMPTIED: TimeDelta = TimeDelta::days(7);
 /// The time before its expiry from which a reading counts as gone: clocks differ, and the readings of a bucket do not
 /// expire together.

@@ -27,7 +27,7 @@ pub struct Snapshot<'a, S> {
 #[derive(Debug)]
 struct Rollups {
     now: BTreeMap<RollupKey, StoredRollup>,
-    /// Rollups that were put, each with the one that the table has.
+    /// Rollups that were put, each with the rollup of the table that it replaces.
     put: BTreeMap<RollupKey, Option<StoredRollup>>,
 }
 

@@ -82,8 +82,9 @@ impl<S: Store> DeviceFolds<'_, S> {
         Ok(found)
     }
 
-    /// Indexes again the rollups of a range that are in the index by conditions by an older schema. The rollups
-    /// themselves stay as they are stored, even if their readings have expired. Returns the number of indexed rollups.
+    /// Puts rollups of a range into the conditions index by the current schema, if they are not in the index or an
+    /// older schema put them there. The rollups themselves stay as they are stored, even if their readings have
+    /// expired. Returns the number of rollups that were put.
     pub async fn index_quarters(&self, range: TimeRange) -> StoreResult<usize> {
         let version =
             |rollup: &StoredRollup| rollup.indexed.as_ref().map_or(0, |indexed| indexed.schema);

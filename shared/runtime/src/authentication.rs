@@ -67,7 +67,8 @@ impl Authenticator {
         if self.auth == Auth::On { formed(request).map(drop) } else { Ok(()) }
     }
 
-    /// Authenticates a request unless the endpoint is public. Refuses a token that does not permit the endpoint.
+    /// Authenticates a request, unless the endpoint takes any token or needs none. Refuses a token that does not permit
+    /// the endpoint.
     pub async fn authorize(
         &self,
         request: &Request,
@@ -93,8 +94,9 @@ impl Authenticator {
         Ok(grant)
     }
 
-    /// Returns the permissions of the request's token. Unknown and revoked tokens are refused alike. If a token cannot
-    /// be looked up, the error is the store's problem, and its causes are logged.
+    /// Returns the permissions of the request's token. If `auth` requires no token, returns those of a request without
+    /// a token, and looks nothing up. Unknown and revoked tokens are refused alike. If a token cannot be looked up, the
+    /// error is the store's problem, and its causes are logged.
     pub async fn authenticate(
         &self,
         request: &Request,

@@ -19,6 +19,6 @@ pub use look_up::DeviceDetail;
 pub use shared_map::SharedMap;
 pub use snapshot::RegistrySnapshot;
 
-/// How many times longer a single fact is cached than the registry, such as the room of a device in a large fleet. Each
-/// look-up costs a read unit, and in a large fleet most devices never move.
+/// The factor by which a single fact, such as a device's room in a large fleet, is cached longer than the registry.
+/// Each look-up costs a read unit, and in a large fleet most devices never move.
 pub const PLACE_AGE_FACTOR: u32 = 60;

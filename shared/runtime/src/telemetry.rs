@@ -183,8 +183,8 @@ impl WideEvent {
 
     /// Writes the event, with the capacity that the invocation consumed, as one line.
     ///
-    /// Failures are always written, successes only as often as configured. Any other success writes only its metrics.
-    /// They are written at once, because metrics in memory would be lost with the instance.
+    /// Failures and warnings are always written, successes only as often as configured. Any other success writes only
+    /// its metrics. They are written at once, because metrics in memory would be lost with the instance.
     pub fn emit(mut self, invocation: &Invocation, telemetry: &Telemetry, clock: &impl Clock) {
         if self.is_throttled {
             self.count_of_stack(THROTTLED, 1);

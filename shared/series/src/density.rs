@@ -13,7 +13,7 @@ use crate::ports::Store;
 
 /// The number of bytes that one read unit covers.
 const UNIT: f64 = 8_192.0;
-/// About how many read units one daily rollup costs.
+/// The approximate number of read units that one daily rollup costs.
 const DAY_UNITS: f64 = 0.05;
 /// For ranges up to this length, the usual density is assumed.
 const SHORT: TimeDelta = TimeDelta::days(2);

@@ -4,7 +4,7 @@
 //! A late reading is not in a rollup until the rollup is folded again (`unfolded.rs`).
 //!
 //! Readings are read for time without complete rollups, and for time before the first rollup. They also replace
-//! quarters that an edge of a row cuts, that have readings of several rooms, or that were folded with older settings.
+//! quarters cut by the edge of a row, quarters with readings of several rooms, and quarters folded with older settings.
 
 mod of_readings;
 mod out_of_reach;
@@ -252,8 +252,8 @@ struct Gathering<'a, S> {
     ranges_to_read: Vec<TimeRange>,
     /// The whole days among these ranges, whose rollups are outdated.
     outdated_days: Vec<TimeRange>,
-    /// For how much more time readings may replace outdated rollups: `MAX_READ`, less the time that is read anyway.
-    /// Negative if more is read anyway: then no rollup is replaced.
+    /// For how much more time readings may replace outdated rollups: the question's `max_read`, at most [`MAX_READ`],
+    /// less the time that is read anyway. Negative if more is read anyway: then no rollup is replaced.
     refoldable: TimeDelta,
     wants_day_before: bool,
 }
@@ -432,9 +432,10 @@ impl<'a, S: Store> Gathering<'a, S> {
             && !day.is_frozen
     }
 
-    /// Folds the last gap from readings, if the newest daily rollup shows that readings cost less than quarters.
-    /// Returns whether the gap is done. Also folds the range that follows the gap and is read anyway. Does nothing if
-    /// there is no daily rollup, or if there are more readings than expected. The attempt costs at most as much as the quarters.
+    /// Folds the last gap from readings, if the newest daily rollup shows that readings cost less than quarters. Also
+    /// folds the range that follows the gap and is read anyway. Returns whether the gap is done. It is not done if
+    /// there is no daily rollup, or if there are more readings than expected; the attempt then costs at most as much as
+    /// the quarters.
     async fn fold_last_gap(
         &mut self,
         gap: Option<&TimeRange>,
@@ -594,8 +595,8 @@ impl<'a, S: Store> Gathering<'a, S> {
         )))
     }
 
-    /// Finds when a moved device sent its first reading in the new room. No rollup shows this reading if its counter is
-    /// 0.
+    /// Finds when a moved device with a counter sent its first reading in the new room. Rollups do not show a reading
+    /// whose counter is 0.
     async fn date_moves(&mut self) -> Result<(), SeriesError> {
         let device = self.question.device;
         let mut rules = device.metrics().values().map(MetricRule::of);

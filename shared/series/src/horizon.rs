@@ -33,8 +33,8 @@ impl Horizon {
         self.state.as_deref()
     }
 
-    /// The number of quarters that could not be folded and wait in the queue; `None` instead of 0. They count as rolled
-    /// up.
+    /// The number of quarters that could not be folded and wait in the queue; `None` instead of 0. Waiting quarters
+    /// count as rolled up.
     pub fn waiting_quarters(&self) -> Option<u64> {
         let queue = self.state().and_then(|state| state.queue);
         queue.map(|depth| depth.messages).filter(|messages| *messages > 0)

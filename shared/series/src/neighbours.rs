@@ -64,8 +64,8 @@ pub(crate) async fn neighbours(
     }
     let from = before.run().await?;
 
-    // The value of a power counts up to the end of the range. If this is after now, it counts up to now, or up to the
-    // next value if that is after now. So only in this case the next value is searched.
+    // A power counts up to the end of the range. If the range ends after now, it counts up to now, or up to a next
+    // value that is after now. So the next value is searched only if the range ends after now.
     let has_after = |rule: &MetricRule| match rule {
         MetricRule::Counter(_) => true,
         MetricRule::Power(_) => range.to() > question.now,

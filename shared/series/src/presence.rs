@@ -28,7 +28,7 @@ impl Presence {
     }
 
     /// Finds when the meter of `values` was in the rooms. Only the time from the first reading of the meter, or of a
-    /// device behind it, until now is regarded.
+    /// device behind it, until now counts.
     ///
     /// A meter stays in the room of its last reading, which may be from before the range, until its next reading.
     pub async fn of<'a>(

@@ -10,8 +10,8 @@ use table::{DeviceGroups, LateChanges, ReadLateChanges, Session, StoreResult};
 
 use super::horizon::Horizon;
 
-/// The late changes, made after their time was rolled up. Read before any rollup: a change that is announced after this read is not
-/// named.
+/// Changes of readings that were made after their time was rolled up. They are read before any rollup. A change that is
+/// announced after this read is not named.
 #[derive(Debug)]
 pub struct UnfoldedChanges {
     late: LateChanges,

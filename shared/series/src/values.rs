@@ -32,8 +32,8 @@ pub(crate) struct Metric<'a> {
 ///
 /// Time in a room that the question does not have splits the range into stays. A counter's increase from the last
 /// reading in one room to the first reading in the next counts in neither room. `left` is the device's first reading in
-/// another room after the range. The last power counts until now. Only a reading ahead of the clock may
-/// say that the device leaves after now: then it counts until `left`.
+/// another room after the range. The last power of a stay counts until now, or until the device leaves if that is
+/// later: a reading ahead of the clock may say so.
 pub(crate) fn values(
     pieces: &[RollupPiece],
     grid: &Grid,

@@ -494,7 +494,7 @@ pub fn seen_in_pk(room: &RoomId) -> String {
     format!("{SEEN_IN_PREFIX}{room}")
 }
 
-/// Bounds for `BETWEEN`: all ids of devices.
+/// Bounds for `BETWEEN`: all sort keys that begin with an id.
 pub fn all_ids() -> RangeInclusive<String> {
     String::from(BEFORE_IDS)..=String::from(BEHIND_IDS)
 }

@@ -103,7 +103,8 @@ pub struct LateChanges {
 
 /// The largest number of marks of a table. They fit into a KB, and a write of a KB costs one unit.
 const MAX_MARKS: usize = 12;
-/// How long a mark is kept after its end. No answer needs it later.
+/// How long a mark is kept after its end. Answers need a mark for at most 7.5 minutes after its end, if changes are
+/// gathered for at most 5 minutes.
 const KEPT: TimeDelta = TimeDelta::minutes(10);
 
 impl LateChanges {

@@ -31,7 +31,7 @@ pub const CONDITIONS_INDEX: Index = Index {
     projection: "INCLUDE",
 };
 
-/// The attributes that [`CONDITIONS_INDEX`] has besides keys. Its answers need no others.
+/// The attributes that [`CONDITIONS_INDEX`] has besides keys. A search in the index needs no other attributes.
 pub const CONDITIONS_ATTRIBUTES: [&str; 3] = [CONDITIONS_VALUES, ROOMS, keys::TTL];
 
 /// The attribute index, which finds devices by the values of their attributes.

@@ -11,7 +11,7 @@ use crate::{AlertKey, StoredAlertState};
 /// The largest number of devices, and also of rooms, that a function keeps in memory.
 pub const MAX_CACHED_ENTRIES: usize = 10_000;
 
-/// Items of the registry, of alerts or of sources. Some may be damaged by a person or a program.
+/// Items of one kind: of the registry, of alerts, sources or tariffs. Some may be damaged by a person or a program.
 #[derive(Debug)]
 pub struct Listing<T> {
     /// The items that can be read.

@@ -19,12 +19,12 @@ use crate::Companion;
 #[must_use]
 pub struct MeterChange {
     device: DeviceId,
-    /// The meter behind which the device no longer is.
+    /// The meter that the device leaves.
     left: Option<DeviceId>,
     was_behind: Option<DeviceId>,
     /// The new meter and the meters above it, each as it was read.
     above: Vec<(DeviceId, Option<Device>)>,
-    /// The stored form of `left`, if it is not among `above`.
+    /// The meter `left` as it was read; `None` if it is among `above`.
     left_as_read: Option<Device>,
     next: Option<NextMeter>,
     /// Whether the device is behind the new meter already, and in the meter's list.

@@ -211,7 +211,8 @@ fn expected(before: Expected) -> If {
     }
 }
 
-/// Reads an item as a `T`. It is an error if this is not possible, or if the item has a deletion mark.
+/// Reads an item as a `T`. It is an error if this is not possible, such as for a deletion mark that is read as a
+/// `Device`.
 fn read<T: Decode>(found: Item) -> StoreResult<T> {
     item::read(found).map_err(StoreError::Unreadable)
 }

@@ -103,7 +103,7 @@ pub struct RollupState {
     pub since: Timestamp,
     /// The watermark of each group of devices: before this time, every bucket with readings has its rollup.
     pub sealed: [Timestamp; SWEEP_GROUPS],
-    /// The length of the work queue when `sealed` last moved.
+    /// The length of the work queue when a sweep last counted its messages; `None` if no sweep has.
     pub queue: Option<QueueDepth>,
 }
 

@@ -12,7 +12,7 @@ pub struct Session<'a, S> {
     pub(crate) store: &'a S,
     /// The time that is left, and the consumed units.
     pub invocation: &'a Invocation,
-    /// The instant at which the invocation began.
+    /// The time that counts as now: the beginning of the invocation, or a later time ([`at`](Self::at)).
     pub now: Timestamp,
 }
 

@@ -59,7 +59,7 @@ pub fn of_reading(reading: &Reading) -> usize {
     READING + reading.device.as_str().len() + room + metrics
 }
 
-/// The halves of a read unit that a query costs if it finds this number of bytes. It costs at least one.
+/// The halves of a read unit that a query costs if it finds so many bytes. A query costs at least half a unit.
 pub fn read_halves(bytes: usize) -> usize {
     bytes.div_ceil(HALF).max(1)
 }

@@ -8,7 +8,8 @@ use domain::{TariffId, Timestamp};
 pub struct StoredTariff {
     /// The id of the tariff.
     pub id: TariffId,
-    /// Rises with each save. No later tariff of the same id has it, also after a deletion.
+    /// The version, which rises with each save. It is at least the time of the save in milliseconds, so that a tariff
+    /// that is saved after a deletion does not get an old version again.
     pub version: u64,
     /// When a person last saved the tariff.
     pub edited: Timestamp,

@@ -209,9 +209,9 @@ impl<C: Clock> CachedRegistry<C> {
         self.current_if_or_read(|_| self.state().last_success > begun_before, session, log).await
     }
 
-    /// The registry for a request about a device or room that is not in memory. Reads the registry again, unless this
-    /// was done a moment ago: a second for each hundred devices and rooms. If there are fewer than a hundred, a device
-    /// that another instance registered is therefore found at once.
+    /// The registry for a request about a device or room that is not in memory. The registry is read again, unless its
+    /// last read is younger than a second for each full hundred devices and rooms. So with fewer than a hundred, a
+    /// device that another instance registered is found at once.
     pub async fn refresh_for_missing(
         &self,
         session: Session<'_, impl ReadRegistry>,

@@ -26,7 +26,7 @@ pub(crate) struct Boxed<'a> {
     pub schema: &'a ConditionsSchema,
     pub conditions: BTreeMap<&'a MetricName, &'a Interval>,
     pub region: Region,
-    /// The ranges of addresses in the index that cover the region.
+    /// The ranges of addresses in the index that cover the box.
     pub ranges: Vec<RangeInclusive<u64>>,
 }
 
@@ -116,7 +116,8 @@ async fn page(
     Ok((task, page))
 }
 
-/// The rest of a range to read. If the last entry is outside the box, it begins at the next address inside.
+/// The rest of a range to read; `None` at its end. If the last entry is outside the box, the rest begins at the next
+/// address inside.
 fn next(task: Task, page: Page<IndexedQuarter>, boxed: &Boxed<'_>) -> Option<Task> {
     if !page.has_more {
         return None;
@@ -132,7 +133,7 @@ fn next(task: Task, page: Page<IndexedQuarter>, boxed: &Boxed<'_>) -> Option<Tas
     (next <= end).then_some(Task { range: next..=end, after: None, ..task })
 }
 
-/// The quarter of an entry, if its values match. They are compared themselves, because several values share an address.
+/// The quarter of an entry, if its values match. The values are compared, because several values share an address.
 fn matching_entry(
     found: &IndexedQuarter,
     device: &IndexedPart<'_>,

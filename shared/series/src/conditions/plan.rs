@@ -78,7 +78,7 @@ const PLAIN: &str = "plain";
 const INDEX: &str = "z-order";
 
 impl Explanation {
-    /// The explanation of an answer. `before` is about how many read units it took to find the devices.
+    /// The explanation of an answer. `before` is the approximate number of read units that it took to find the devices.
     pub fn of(
         questions: &[DeviceQuestion<'_>],
         index: IndexPlan,

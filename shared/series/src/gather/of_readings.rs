@@ -71,9 +71,9 @@ impl<S: Store> Gathering<'_, S> {
         }
     }
 
-    /// Folds readings of a range into pieces: one for each row and, if rooms are requested, one for each run of
-    /// readings in the same room. Several calls make the same pieces as one call, if each begins with a new
-    /// [span](Self::span_of).
+    /// Folds readings of a range into pieces. A piece ends with its row, and where the readings change between the
+    /// requested rooms and others; with `is_by_room`, at each change of room. Several calls make the same pieces as one
+    /// call, if each begins with a new [span](Self::span_of).
     pub(super) fn fold(&mut self, range: TimeRange, readings: &[Reading]) {
         let DeviceQuestion { grid, is_by_room, .. } = *self.question;
         let is_here = |reading: &Reading| self.question.is_about(reading.room.as_ref());

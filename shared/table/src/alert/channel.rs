@@ -63,7 +63,7 @@ impl StoredChannel {
         members.extend(
             self.quiet_hours.map(|hours| (QUIET_HOURS.to_owned(), hours.to_string().into())),
         );
-        // Which addresses are allowed, and whether e-mail is, was checked when the channel was saved.
+        // Whether the address and e-mail are allowed was checked when the channel was saved.
         Channel::from_json(Value::Object(members), Reach::Public).map(|(channel, _)| channel)
     }
 }

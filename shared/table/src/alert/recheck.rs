@@ -18,7 +18,8 @@ pub enum Rechecked {
 pub struct Recheck {
     /// The device or rule.
     pub target: Rechecked,
-    /// The time of the earliest data that were stored, changed or deleted.
+    /// The time of the earliest data that were stored, changed or deleted. For a rule that was saved, a day before it
+    /// was saved.
     pub since: Timestamp,
     /// For a rule that was judged again on some of its devices: the last of these devices.
     pub after: Option<DeviceId>,

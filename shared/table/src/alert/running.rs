@@ -3,7 +3,8 @@
 use chrono::TimeDelta;
 use domain::{TimeRange, Timestamp};
 
-/// If the last note is older than this, the system paused. A note is stored every five minutes; two may be late.
+/// If the last note is older than this, the system paused. A note is stored every five minutes, and may be two minutes
+/// late.
 pub const LEAST_PAUSE: TimeDelta = TimeDelta::minutes(7);
 
 /// When alerts were last judged, and the earlier pauses of the system. During a pause, such as the sleep of a laptop,

@@ -20,7 +20,7 @@ pub const STAY: &str = "_stay";
 pub const STAY_ROOM: &str = "stay_room";
 /// The end of a stay: the first timestamp that is not in it.
 pub const UNTIL: &str = "until";
-/// The version of an item: the number of times that it was written. Each write expects the version that it read.
+/// The version of an item, which rises with each save. A save expects the version that was read.
 pub const VERSION: &str = "ver";
 /// When the deletion of a device began.
 pub const DELETED: &str = "_deleted";

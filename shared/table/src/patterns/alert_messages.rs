@@ -39,8 +39,8 @@ impl<D: Db> Patterns<'_, D> {
 #[port(ReadWaitingMessages, Query(AlertWaiting))]
 impl<D: Db> Patterns<'_, D> {
     /// A page of the messages that wait for a channel, in the order of their keys, as they are this moment. Includes
-    /// messages that may not be sent yet, and messages that another process is sending ([`WaitingMessage::is_free`]).
-    /// The read is consistent, because a new message must be sent at once.
+    /// messages that are not due yet ([`WaitingMessage::is_due`]), and messages that another process is sending
+    /// ([`WaitingMessage::is_leased`]). The read is consistent, because a new message must be sent at once.
     pub async fn waiting_messages(
         self,
         channel: &ChannelId,
@@ -89,8 +89,8 @@ impl<D: Db> Patterns<'_, D> {
         })
     }
 
-    /// Deletes a message that was sent, or that nobody needs, if its lease is still that of `known`; returns whether it
-    /// was deleted.
+    /// Deletes a message that was sent or is no longer needed, if its lease is still as in `known`. Returns whether the
+    /// message was deleted.
     pub async fn delete_waiting(self, known: &WaitingMessage) -> StoreResult<bool> {
         let deletion = delete(&Key::AlertWaiting(known.key()));
         self.is_written(deletion.when([present(PK), is_leased_as(known)])).await

@@ -23,9 +23,9 @@ const MAX_ATTEMPTS: usize = 8;
 /// Requests that devices and rules are rechecked.
 #[port(NoteRechecks, UpdateItem(AlertRechecks))]
 impl<D: Db> Patterns<'_, D> {
-    /// Stores a recheck of each device or rule, from the given time on. If the stored recheck begins earlier, it keeps
-    /// its time. The recheck of a rule begins again at the rule's first device. Positions in the outcome are indices
-    /// into `touched`. A repeat does no harm.
+    /// Stores a recheck of each device or rule, from the given time on. If the stored recheck begins earlier, the
+    /// stored time stays. The recheck of a rule begins again at the rule's first device. Positions in the outcome are
+    /// indices into `touched`. A repeat does no harm.
     pub async fn note_rechecks(self, touched: &[(Rechecked, Timestamp)]) -> PutOutcome {
         let noting = touched.iter().map(|(what, since)| self.note_recheck(what, *since));
         PutOutcome::of_all(NOTE_CONCURRENCY, noting).await

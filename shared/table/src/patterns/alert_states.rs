@@ -40,8 +40,8 @@ impl<D: Db> Patterns<'_, D> {
 
     /// Reads the next `limit` states in the order of their keys, and returns those that are due
     /// ([`AlertState::is_due`](crate::AlertState::is_due)). Makes a single request, so that a caller that reads all
-    /// states keeps its position when the table throttles. New states may be missing, and changed states old, for half
-    /// the price.
+    /// states keeps its position when the table throttles. The read is not consistent, for half the price: new states
+    /// may be missing, and changed states old.
     pub async fn due_alert_states(
         self,
         now: Timestamp,

@@ -60,7 +60,8 @@ impl<D: Db> Patterns<'_, D> {
             .with(description(device).map(remove))
     }
 
-    /// The devices that are behind the meter now. The meter's own list, `behind_it`, may have others too.
+    /// The devices that are behind the meter now. The meter's own list, `behind_it`, may also have devices that have
+    /// left it.
     async fn still_behind(self, meter: &Device) -> StoreResult<Vec<DeviceId>> {
         if meter.behind_it().is_empty() {
             return Ok(Vec::new());

@@ -34,7 +34,8 @@ pub const MAX_RESTORED_STAYS: usize = 48;
 impl<D: Db> Patterns<'_, D> {
     /// Adds facts that were learned of a device; never changes what a person set. Nothing is written if one of these
     /// conditions fails: a room needs the device to be in the room of `known` still, a time of the first reading must
-    /// be earlier than the stored one, and facts of a sender need the device to have the version of `known` still.
+    /// be earlier than the stored one, and facts of a sender need the device to have the version of `known` still. More
+    /// than 32 metrics are written in several updates; after a refused update, no further one is made.
     pub async fn update_device(
         self,
         known: &Device,

@@ -25,7 +25,8 @@ impl<D: Db> Patterns<'_, D> {
         let mut bytes = 0;
         let mut skipped = 0;
         loop {
-            // Reads at least as many items as were skipped so far: few requests, even if most items are skipped.
+            // Reads at least as many items as were skipped so far, so that there are few requests, even if most items
+            // are skipped.
             let wanted = (limit + 1 - items.len()).max(skipped);
             // DynamoDB's limit also counts the items that a filter leaves out.
             query.limit = query.filter.is_empty().then_some(wanted);

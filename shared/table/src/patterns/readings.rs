@@ -45,8 +45,8 @@ impl Items for ReadingItems<'_> {
 /// A repeat changes nothing: each reading is put as a whole, and its key is made of its device and timestamp.
 #[port(PutReadings, BatchWriteItem(Readings))]
 impl<D: Db> Patterns<'_, D> {
-    /// Stores readings. No two of them may have the same device and timestamp. Each is deleted some days after its
-    /// `retention` has ended.
+    /// Stores readings. No two of them may have the same device and timestamp. Each reading is deleted some days after
+    /// its `retention` has ended.
     pub async fn put_readings(
         self,
         readings: &[Reading],
@@ -62,8 +62,8 @@ impl<D: Db> Patterns<'_, D> {
 #[port(MergeReadings, PartiQLInsert(Readings), UpdateItem(Readings))]
 impl<D: Db> Patterns<'_, D> {
     /// Sets the metrics of each reading, and keeps other metrics of the same device and timestamp. If the sender named
-    /// no room, a stored room stays. If there are many readings, it first tries to insert all of them, because 25
-    /// inserts take the time of one update.
+    /// no room, a stored room stays. More than 32 readings are first tried as inserts, because 25 inserts take the time
+    /// of one update.
     pub async fn merge_readings(
         self,
         readings: &[Reading],
@@ -148,8 +148,9 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// The changes that store the room of a reading. What the sender named is never lost: it is ROOM with the flag NAMED, or,
-/// if a person chose another room, NAMED_ROOM beside ROOM. A room from the registry has neither.
+/// The changes that store the room of a reading. The room that the sender named is never lost: it is stored as ROOM
+/// with the flag NAMED, or, if a person chose another room, as NAMED_ROOM beside ROOM. A room from the registry has
+/// neither.
 fn rooms(reading: &Reading) -> Vec<AttributeChange> {
     match (&reading.named_room, &reading.room) {
         (Some(named), Some(room)) if named != room => {

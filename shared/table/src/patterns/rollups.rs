@@ -70,8 +70,8 @@ impl<D: Db> Patterns<'_, D> {
 /// refused.
 #[port(PutRollups, PutItem(Rollups))]
 impl<D: Db> Patterns<'_, D> {
-    /// Stores a rollup, if the stored one is as expected, and was folded with settings and a schema that are not newer.
-    /// Returns whether it is stored.
+    /// Stores a rollup, if the stored one is as expected. If `before` is a version, the stored one must also be folded
+    /// with settings and a schema that are not newer. Returns whether the rollup is stored.
     pub async fn put_rollup(self, stored: &StoredRollup, before: Expected) -> StoreResult<bool> {
         let mut new = put(stored.item()).when([expected(before)]);
         if let Expected::Version(_) = before {

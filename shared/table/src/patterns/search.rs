@@ -81,9 +81,10 @@ impl<D: Db> Patterns<'_, D> {
 /// Records that the attribute index is complete, if no device has a value for it.
 #[port(MarkIndexed, GetItem(Attributes), PutItem(Attributes), Query(Devices))]
 impl<D: Db> Patterns<'_, D> {
-    /// Records that the index is complete, unless a device has a value for it, another run has begun, or an edit
-    /// without the index is made meanwhile. After this, each edit of a device writes its values to the index or removes
-    /// the record. Returns whether the index is complete. Not done for a table with more devices than memory holds.
+    /// Records that the index is complete, unless a device has a value for it or cannot be read, another run has begun,
+    /// or an edit without the index is made meanwhile. After this, each edit of a device writes its values to the index
+    /// or removes the record. Returns whether the index is complete. Not done for a table with more devices than memory
+    /// holds.
     pub async fn mark_indexed(self, now: Timestamp) -> StoreResult<bool> {
         if !self.db.layout().attribute_index {
             return Ok(false);

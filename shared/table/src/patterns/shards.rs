@@ -24,8 +24,8 @@ impl<D: Db> Patterns<'_, D> {
         first.map(shards_of_first).transpose()
     }
 
-    /// Refuses a table whose devices are in more or fewer partitions than the settings say. Otherwise lists would not
-    /// show them, and they would be registered again.
+    /// Refuses a table whose devices are in more or fewer partitions than the settings say. Otherwise lists would miss
+    /// devices, and missed devices would be registered again.
     pub async fn check_shards(self) -> StoreResult<()> {
         if self.db.has_checked_shards().load(Ordering::Relaxed) {
             return Ok(());
@@ -38,7 +38,7 @@ impl<D: Db> Patterns<'_, D> {
     }
 
     /// Stores the number of partitions before the first device is registered, and refuses settings that differ from the
-    /// stored number. The number 1 is not stored.
+    /// stored number. The number 1 is neither stored nor compared here; reads of devices compare it.
     pub(super) async fn claim_shards(self) -> StoreResult<()> {
         let set = self.db.layout().shards;
         if set == Shards::ONE || self.db.has_checked_shards().load(Ordering::Relaxed) {

@@ -85,8 +85,8 @@ impl<D: Db> Patterns<'_, D> {
 
 /// Polling a source: a run claims it, polls it, and stores the result.
 ///
-/// Of several processes that poll at the same time, only one has the claim. If it dies, another one may take the source
-/// after the end of the lease.
+/// Of several processes that poll at the same time, only one has the claim. If this process dies, another process may
+/// take the source after the end of the lease.
 #[port(RunSources, UpdateItem(Sources))]
 impl<D: Db> Patterns<'_, D> {
     /// Begins a run: stores the number of requests including those of this run, and the lease if one is given. Refused
