@@ -97,21 +97,26 @@ pub(crate) fn stop_on_ctrl_c(interrupted: Arc<AtomicBool>) {
         let Ok(stopped) = stop_signal() else { return };
         stopped.await;
         interrupted.store(true, Ordering::Release);
-
-        let Ok(stopped) = stop_signal() else { return };
-        stopped.await;
-        remove_unfinished();
-        process::exit(EXIT_CODE.into());
+        end_at_next_signal().await;
     });
 }
 
-/// Works until Ctrl-C, after which the same command continues.
+/// Ends the process at once when it is stopped again: its end in order may wait for other commands.
+async fn end_at_next_signal() {
+    let Ok(stopped) = stop_signal() else { return };
+    stopped.await;
+    remove_unfinished();
+    process::exit(EXIT_CODE.into());
+}
+
+/// Works until Ctrl-C, after which the same command continues. A second Ctrl-C ends the process at once.
 pub(crate) async fn until_ctrl_c<T>(
     work: impl Future<Output = anyhow::Result<T>>,
 ) -> anyhow::Result<T> {
     tokio::select! {
         done = work => done,
         _ = tokio::signal::ctrl_c() => {
+            tokio::spawn(end_at_next_signal());
             Err(anyhow::Error::new(Interrupted).context("the same command continues where it stopped"))
         }
     }

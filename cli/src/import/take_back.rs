@@ -37,6 +37,9 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     let at = SystemAt { url: Some(url.clone()), ..args.at.clone() };
     at.work(Unnamed::Server, |client| {
         ensure_may_edit(client).context("nothing is taken back")?;
+        if state.stored.lines > 0 {
+            Brought::of(&state).ensure_any_is_there(client)?;
+        }
         if !args.yes {
             let devices = counted(Brought::of(&state).readings.len() as u64, "device");
             let question = format!(
@@ -92,6 +95,21 @@ impl<'a> Brought<'a> {
         let rooms = state.rooms.iter().filter(|(_, is_new)| **is_new);
         brought.new_rooms = rooms.map(|(room, _)| room).collect();
         brought
+    }
+
+    /// Fails if a server has no device of the import: it is another server, or nothing is left to delete.
+    fn ensure_any_is_there(&self, client: &Client) -> anyhow::Result<()> {
+        for (device, _) in &self.readings {
+            if Described::ask(client, device.as_str())?.is_some() {
+                return Ok(());
+            }
+        }
+        ensure!(
+            self.readings.is_empty(),
+            "{} has no device of this import, so nothing is taken back; --url names the server of the import",
+            client.url()
+        );
+        Ok(())
     }
 
     fn take_back(&self, client: &Client) -> anyhow::Result<()> {
@@ -209,6 +227,25 @@ mod tests {
         let expected = "over has no readings any more\ngoing has no readings any more\n\
                         11 readings of there deleted\n";
         assert_eq!(said.text(), expected);
+    }
+
+    #[test]
+    fn a_server_without_any_device_of_the_import_is_another_server() {
+        let [gone, there] = ["gone", "there"].map(device);
+        let span = || at_second(10)..at_second(20);
+        let server = fake_server::serve(|_, request| match &*request.path {
+            "/devices/there" => Reply::of(200, r#"{"metrics": {}}"#),
+            _ => Reply::of(404, "{}"),
+        });
+        let client = server.client();
+        let ensured = |ids: &[&DeviceId]| {
+            let readings = ids.iter().map(|id| (*id, span())).collect();
+            Brought { readings, ..Brought::default() }.ensure_any_is_there(&client)
+        };
+        let error = ensured(&[&gone]).unwrap_err().to_string();
+        assert!(error.contains("has no device of this import"), "{error}");
+        ensured(&[&gone, &there]).unwrap();
+        ensured(&[]).unwrap();
     }
 
     #[test]

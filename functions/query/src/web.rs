@@ -215,7 +215,8 @@ mod tests {
     #[test]
     fn the_page_names_the_command_as_it_was_called_and_its_data() {
         let html = |command: Option<&str>| {
-            let (command, data_option) = (command.map(str::to_owned), Some("--data-dir 'x'".into()));
+            let (command, data_option) =
+                (command.map(str::to_owned), Some("--data-dir 'x'".into()));
             WebPage::new(&Settings { command, data_option, ..Settings::default() }).html
         };
         assert_eq!(html(None), html(Some("roomtide")));

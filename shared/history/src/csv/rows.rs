@@ -322,25 +322,30 @@ fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Resul
 }
 
 impl Bound {
-    /// Returns the value of a row; `None` if a cell has no measurement. In a sum of amounts, such a cell is skipped.
+    /// Returns the value of a row; `None` if no cell has a measurement. A sum of which only some cells have one is refused;
+    /// in a sum of amounts, empty cells are skipped.
     fn value(
         &self,
         row: &StringRecord,
         mark: &mut DecimalMark,
         header: &[String],
     ) -> Result<Option<String>, String> {
-        let mut numbers = Vec::with_capacity(self.columns.len());
+        let (mut numbers, mut empty) = (Vec::with_capacity(self.columns.len()), None);
         for place in &self.columns {
             match mark.read(&row[*place]) {
                 Ok(Some(number)) => numbers.push(number),
-                Ok(None) if self.is_amount => {}
-                Ok(None) => return Ok(None),
+                Ok(None) => empty = Some(&header[*place]),
                 Err(why) => return Err(format!("{}: {why}", header[*place])),
             }
         }
+
         if numbers.is_empty() {
-            return Ok(Some(NO_AMOUNT.to_owned()));
+            return Ok(self.is_amount.then(|| NO_AMOUNT.to_owned()));
         }
+        if let Some(column) = empty.filter(|_| !self.is_amount) {
+            return Err(format!("{}: {column} is empty, so there is no sum", self.name));
+        }
+
         // A single column keeps all its digits, up to 38; arithmetic keeps 28.
         if let ([number], None, false) = (numbers.as_slice(), self.factor, self.is_amount) {
             return Ok(Some(number.to_string()));
@@ -415,6 +420,21 @@ mod tests {
         let missing = read(&wide(&["d:p=2.8.0+"]), &[&header, &row]).unwrap_err();
         let missing = format!("{missing:#}");
         assert!(missing.contains("--map") && missing.contains("\"2.8.0+\""), "{missing}");
+    }
+
+    #[test]
+    fn a_sum_with_an_empty_cell_is_refused_and_one_of_empty_cells_is_none() {
+        let columns = wide(&["d:p=A+B"]);
+        let rows: [&[&str]; 4] = [
+            &["date", "A", "B"],
+            &["2016/1/11 17:00", "1", "2"],
+            &["2016/1/11 17:10", "1", ""],
+            &["2016/1/11 17:20", "", ""],
+        ];
+        let (readings, refusals) = read(&columns, &rows).unwrap();
+        assert_eq!(readings.len(), 1);
+        let [refusal] = &refusals[..] else { panic!("{refusals:?}") };
+        assert!(refusal.contains("p: B is empty, so there is no sum"), "{refusal}");
     }
 
     #[test]
