@@ -5,7 +5,7 @@ use domain::{Decimal, Timestamp, Unit, Zone, duration};
 
 use crate::UNITS;
 use crate::message::{Message, News};
-use crate::rule::{Limits, Rule, Scope, Watch};
+use crate::rule::{Limits, NoData, Rule, Scope, Watch};
 
 /// The largest number of devices that a text names. The text counts the rest.
 const MAX_NAMED: usize = 5;
@@ -75,9 +75,10 @@ impl Message {
         }
     }
 
-    /// Whether the message is about silence: the rule watches silence, or the alert fires while the device is silent.
-    const fn tells_silence(&self, rule: &Rule) -> bool {
-        matches!(rule.watch, Watch::Silence { .. }) || self.is_silent && self.news.is_firing()
+    /// Whether the message is about silence: the rule watches silence, or counts it as a breach while the device is silent.
+    fn tells_silence(&self, rule: &Rule) -> bool {
+        let is_breach = self.is_silent && rule.no_data() == NoData::Fire;
+        matches!(rule.watch, Watch::Silence { .. }) || is_breach && self.news.is_firing()
     }
 
     fn shown_value(&self, rule: &Rule, names: Names<'_>) -> String {
