@@ -25,8 +25,9 @@ pub(crate) struct WebPage {
 }
 
 impl WebPage {
-    /// Makes the page. `ingest_url` is the origin that stores readings; without it, the page's own origin does. `command`
-    /// is the name in command lines, if it is not `roomtide`. `frames` are the origins that may show the page in a frame.
+    /// Makes the page. `ingest_url` is the origin that stores readings; without it, the page's own origin does.
+    /// `command` is the name in command lines, if it is not `roomtide`. `frames` are the origins that may show the page
+    /// in a frame.
     pub(crate) fn new(
         ingest_url: Option<&str>,
         command: Option<&str>,

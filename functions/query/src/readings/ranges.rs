@@ -74,8 +74,8 @@ async fn answer(
     Ok(range.respond(call.request, &call.params, &page, of))
 }
 
-/// Reads until a page of CSV is full, in steps: each new column makes every row larger. Readings that do not fit cost
-/// read units for nothing.
+/// Reads until a page of CSV is full. Reads in steps, because each new column makes every row larger, and readings that
+/// do not fit cost read units for nothing.
 ///
 /// A page grows at most with the square of its rows. A step reads at most up to four times as many readings as before,
 /// and so at most about twice as many as fit.

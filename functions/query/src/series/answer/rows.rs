@@ -106,7 +106,7 @@ impl<'a> RowGroup<'a> {
         Self { of, device_id, columns, devices: vec![device], counted, left_out, moved_meters }
     }
 
-    /// The rows of a group of devices. Sums leave out the devices in `meters`, which another device measures too. Means
+    /// The rows of a group of devices. Sums leave out the devices in `exclusions`, which a meter measures too. Means
     /// leave out a device's metric that does not describe the room.
     fn combined(
         of: GroupOf<'a>,

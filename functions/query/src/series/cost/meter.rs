@@ -82,7 +82,7 @@ impl<'a> BilledMeter<'a> {
         }
     }
 
-    /// The unit of what is billed: kWh of energy, and of what a factor makes kWh.
+    /// The unit of the prices: kWh for energy, for power, and for a meter with a factor; else the unit of the metric.
     pub(super) fn unit(&self) -> &'a str {
         let info = self.names.first().and_then(|name| self.device.metrics().get(name));
         let unit = info.and_then(|info| info.unit.as_ref());

@@ -225,7 +225,7 @@ pub(crate) async fn read_rows<'a, 'n, S: Store>(
     at_once(DEVICE_CONCURRENCY, reads).await
 }
 
-/// The rooms that have rows in an answer about all devices by rooms. Tells which readings are in no row.
+/// The rooms that have rows in an answer about all devices by rooms. They say which readings are in no row.
 pub(crate) struct RoomsOfRows<'a>(BTreeSet<&'a RoomId>);
 
 impl<'a> RoomsOfRows<'a> {
