@@ -35,7 +35,7 @@ pub(crate) struct TreeFormat {
 pub(crate) struct Payload {
     /// The device, if the payload names it.
     pub(crate) device: Option<String>,
-    /// The name that people gave it.
+    /// The name that people gave the device.
     pub(crate) name: Option<String>,
     pub(crate) moment: PayloadTime,
     /// The values by part, such as `switch:1`. The part without a name is the device itself.
