@@ -38,7 +38,7 @@ pub(crate) trait Paged: Sized + Clone + Debug + Send {
     const NAME: &'static str;
     /// The largest number of items that are read at once.
     const MAX: usize;
-    /// The owner of items, which are read for each owner by itself.
+    /// The owner of items. The items of each owner are read separately.
     type Owner: Eq + Hash + Clone + Debug + Send + Sync;
     /// The key of an item, after which the next page begins.
     type Key: Clone + Debug + Send + Sync;
@@ -150,7 +150,7 @@ pub(crate) struct ReadPositions<T: Paged>(BoundedMemory<T::Owner, Option<ReadPos
 struct ReadPosition<T: Paged> {
     /// The key after which the next call begins.
     after: T::Key,
-    /// Pageds that the call read and left undone, because they belong together with items after the key.
+    /// Items that the call read and left undone, because they belong together with items after the key.
     unfinished: Vec<T>,
 }
 
@@ -161,7 +161,7 @@ impl<T: Paged> Default for ReadPositions<T> {
 }
 
 impl<T: Paged> ReadPositions<T> {
-    /// Reads items from where the last call ended. If that was the last item, begins with the first one.
+    /// Reads items from where the last call ended. If that call read the last item, begins with the first item.
     pub(crate) async fn read_on(
         &self,
         session: Session<'_, impl Store>,

@@ -304,8 +304,9 @@ fn has_waited(message: &WaitingMessage, now: Timestamp) -> bool {
     message.next > message.logged.at || now.since(message.logged.at) > NEWS
 }
 
-/// Whether the newest due message of a subject was overtaken: it may have arrived, newer ones were sent since, and it is
-/// no longer true. Sent again, it would be the last message that the receiver gets, and wrong.
+/// Whether the newest due message of a subject was overtaken: the message may have arrived, newer messages were sent
+/// since, and the message is no longer true. Sent again, it would be the last message that the receiver gets, and
+/// wrong.
 fn is_overtaken(newest_due: &WaitingMessage, state: Option<&AlertState>) -> bool {
     let is_followed = match state {
         Some(AlertState::Episodes(state)) => state.number > newest_due.logged.message.number,
