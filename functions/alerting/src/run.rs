@@ -118,8 +118,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
     }
 
-    /// Sends waiting messages, judges, and sends new messages and those that are left. Judging has a time of its own,
-    /// however slow the table and the receivers are, and whatever fails.
+    /// Sends waiting messages, judges, then sends new messages and the messages that are left. Judging has a time of
+    /// its own, however slow the table and the receivers are, and whatever fails.
     async fn run_minute(
         &self,
         session: Session<'_, S>,

@@ -218,7 +218,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         waiting::without_overtaken(repeated.to_vec(), later, &states.found)
     }
 
-    /// Deletes obsolete messages. If one cannot be deleted, all messages of its state are left to the next round.
+    /// Deletes obsolete messages. If a message cannot be deleted, all messages of its state are left to the next round.
     /// Otherwise the receiver could get the obsolete message last.
     async fn drop_messages(&self, chosen: &mut Chosen, on_channel: &mut ChannelRound<'_, S>) {
         // Half of the time is for deleting, the other half for sending.
@@ -248,8 +248,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
     }
 
-    /// Leases messages, those of one state in order. Fails only if no message is leased. Leased messages are sent even
-    /// if others cannot be leased, because another attempt would have to wait for the end of their lease.
+    /// Leases messages; messages of one state in order. Fails only if no message is leased. Leased messages are sent
+    /// even if others cannot be leased, because another attempt would have to wait for the end of their lease.
     async fn lease(
         &self,
         session: Session<'_, S>,

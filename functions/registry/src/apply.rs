@@ -20,7 +20,7 @@ const MAX_ATTEMPTS: usize = 5;
 
 /// What became of the new facts about a device.
 enum Applied {
-    /// The registry has them, or the device is being deleted and needs none.
+    /// The registry has all facts, or the device is being deleted and needs no facts.
     Wholly,
     /// The registry has all of them except the room: the query of the device's readings was throttled.
     WithoutRoom(StoreError),

@@ -194,8 +194,8 @@ impl Payload {
         true
     }
 
-    /// Makes room for another value of a metric. If the metric already has a different value, this value is kept under
-    /// the name of its key, or its key is listed as not stored.
+    /// Makes room for another value of a metric. If the metric already has a different value, that earlier value moves
+    /// to the name of its key, or its key is listed as not stored.
     fn displace(&mut self, part: &str, metric: &MetricName, value: &Decimal) {
         let known = self.parts.get(part).and_then(|values| values.get(metric));
         let Some(known) = known.filter(|known| known.value != *value).cloned() else { return };

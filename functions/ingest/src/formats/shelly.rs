@@ -432,8 +432,8 @@ fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Pa
 const FIRST_PROBE: u32 = 100;
 
 /// Whether the component `temperature:NUMBER` measures the device's board. This is so in devices that meter or switch
-/// and measure no humidity. If a notification has no other components, the model in the device's name decides
-/// (`shellypro3em-...`, `shelly3em63g3-...`). A wall display switches, but measures the room.
+/// and measure no humidity. The model in the device's name says so too (`shellypro3em-...`, `shelly3em63g3-...`),
+/// because a notification may have no other components. A wall display switches, but measures the room.
 fn has_board(number: &str, source: Option<&str>, members: &Map<String, Value>) -> bool {
     let model = source.and_then(|source| source.rsplit_once('-')).map_or("", |(model, _)| model);
     let model = model.to_ascii_lowercase();

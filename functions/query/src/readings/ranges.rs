@@ -199,7 +199,7 @@ pub(crate) fn time_range(params: &Params, now: Timestamp) -> Result<TimeRange, P
     })
 }
 
-/// The range from `from` to `to`. If one of them is absent, the range is open at that end.
+/// The range from `from` to `to`. Without `from` or `to`, the range is open at that end.
 pub(crate) fn open_range(params: &Params, now: Timestamp) -> Result<TimeRange, Problem> {
     let end = |name: &str, default| match timestamp(params, name) {
         Some(text) => Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why)),

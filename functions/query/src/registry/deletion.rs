@@ -268,7 +268,8 @@ fn sentence_about(devices: &[&DeviceId], one_does: &str, several_do: &str) -> St
     }
 }
 
-/// `DELETE /homes/{id}`: takes all rooms out of the home. Without rooms the home is gone.
+/// `DELETE /homes/{id}`: takes all rooms out of the home. Without rooms the home is gone. If time runs out, the answer
+/// is 202, and the same request, sent again, takes out the rest.
 pub(crate) async fn home(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let SharedState { registry, .. } = call.shared;
 

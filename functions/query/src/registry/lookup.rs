@@ -32,7 +32,7 @@ pub(crate) async fn device_of(
     }
 }
 
-/// Devices by their ids, without those that are not known.
+/// Devices by their ids. Unknown devices are left out.
 pub(crate) async fn devices_by_id(
     ids: BTreeSet<&DeviceId>,
     call: &mut Call<'_, impl Store>,

@@ -87,7 +87,7 @@ struct RoomSummary<'a> {
 /// The devices that form a row together.
 struct RowGroup<'a> {
     of: GroupOf<'a>,
-    /// The device, if it is one of several that have a row each.
+    /// The device, if the answer may have several devices with a row each.
     device_id: Option<&'a DeviceId>,
     columns: MetricColumns,
     devices: Vec<DeviceRows<'a>>,

@@ -13,9 +13,9 @@ type KnownDevices = BTreeMap<DeviceId, Device>;
 /// The metrics of one device that are billed.
 pub(crate) struct BilledMeter<'a> {
     pub(super) device: &'a Device,
-    /// The metrics of what is used, then those of what is sold.
+    /// The metrics that count what is used, then the metrics that count what is sold.
     pub(super) names: Vec<MetricName>,
-    /// How many of the names are of what is used.
+    /// The number of metrics that count what is used.
     pub(super) used: usize,
     pub(super) factor: Option<Exact>,
 }
@@ -91,7 +91,7 @@ impl<'a> BilledMeter<'a> {
     }
 }
 
-/// A device that a tariff names, with a metric; or what is not known of it.
+/// A device that a tariff names, if the device has sent the `metric`. The error says what is unknown.
 pub(crate) fn known_device<'a>(
     id: &DeviceId,
     metric: Option<&MetricName>,

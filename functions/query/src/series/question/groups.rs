@@ -239,8 +239,8 @@ impl<'a> RoomsOfRows<'a> {
         room.is_some_and(|room| self.0.contains(room))
     }
 
-    /// Whether a device has rows in a group. In the group `NoRoom` it has none if it sent something in a room of the
-    /// answer, and nothing without a room.
+    /// Whether a device has rows in a group. In the group `NoRoom`, a device has no rows if it sent readings in a room
+    /// of the answer, and none without a room.
     pub(crate) fn has_rows(&self, group: &DeviceGroup<'_>, values: &DeviceRows<'_>) -> bool {
         let pieces = || values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
         let is_of_rows = pieces().flatten().any(|room| self.has(room.as_ref()));
