@@ -18,11 +18,11 @@ use crate::ports::Store;
 use crate::storm::may_storm;
 use crate::waiting::MAX_READ;
 
-/// The states that are read at once, due or not: one request of at most 1 MB.
+/// The number of states, due or not, that one request reads, at most 1 MB.
 const STATES: usize = 1_000;
-/// The number of rechecks that are read at once.
+/// The number of rechecks that one request reads.
 const RECHECKS: usize = 100;
-/// The number of messages that are read at once.
+/// The number of messages that one request reads.
 const MESSAGES: usize = 100;
 /// How long it is kept where reading ended, so that the next minute goes on there. Later, another process may have read
 /// the rest.
@@ -36,7 +36,7 @@ const MAX_ITEMS: usize = 10_000;
 pub(crate) trait Paged: Sized + Clone + Debug + Send {
     /// The name of this kind of items in the log.
     const NAME: &'static str;
-    /// The largest number of items that are read at once.
+    /// A call of [`ReadPositions::read_on`] reads pages until it has this number of items.
     const MAX: usize;
     /// The owner of items. The items of each owner are read separately.
     type Owner: Eq + Hash + Clone + Debug + Send + Sync;

@@ -10,7 +10,7 @@ use table::{
     AlertKey, AlertState, Listing, MessageKey, StoredAlertState, StoredChannel, WaitingMessage,
 };
 
-/// The largest number of a channel's messages that are read at once. It is larger than the number that is sent, because
+/// The largest number of a channel's messages that one round reads. It is larger than the number that is sent, because
 /// quiet hours and storms hold some back. To postpone each of these would cost a write, and would not save its read.
 pub(crate) const MAX_READ: usize = 5_000;
 

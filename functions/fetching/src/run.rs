@@ -136,7 +136,8 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         Ok(report)
     }
 
-    /// Makes all requests, some at once. Their answers are stored before the next requests are made.
+    /// Makes the requests, some at once, until the maker sets a limit. Their answers are stored before the next
+    /// requests are made.
     async fn ask_all(
         &self,
         errand: &Errand<'_>,

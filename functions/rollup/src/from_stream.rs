@@ -321,7 +321,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ///
     /// A deletion is folded at once, because the sweep skips quarters without readings. The new rollup then prevents
     /// that a slower fold, which still saw the reading, is stored. A quarter is also folded at once if a sweep has
-    /// passed it already, because the sweep's clock was ahead.
+    /// passed it already, because the sweep's clock was ahead; and if the device is not known to be registered, because
+    /// the sweep would not find the device.
     fn is_left_to_sweep(
         &self,
         touched: &TouchedReading,
