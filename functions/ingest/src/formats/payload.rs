@@ -314,8 +314,8 @@ impl Payload {
         }
     }
 
-    /// Adds the values of one component. If another component has already given the part a metric, the new value is
-    /// refused. If the metric has the sender's own name, the value goes to a part named after its component.
+    /// Adds the values of one component. If another component has already given the part a metric, a value under a name
+    /// of the vocabulary is refused, and a value under the sender's own name goes to a part named after its component.
     pub(crate) fn unite(&mut self, component: &str, one: Self) {
         self.refused.extend(one.refused);
         for name in one.ignored {

@@ -13,9 +13,9 @@ type KnownDevices = BTreeMap<DeviceId, Device>;
 /// The metrics of one device that are billed.
 pub(crate) struct BilledMeter<'a> {
     pub(super) device: &'a Device,
-    /// The metrics that count what is used, then the metrics that count what is sold.
+    /// The metrics of used amounts, then the metrics of sold amounts.
     pub(super) names: Vec<MetricName>,
-    /// The number of metrics that count what is used.
+    /// The number of metrics of used amounts.
     pub(super) used: usize,
     pub(super) factor: Option<Exact>,
 }
