@@ -149,9 +149,8 @@ fn replace(before: Option<&StoredRule>, id: RuleId, wanted: Rule) -> StoredRule 
     StoredRule { id, version: before.version + 1, definition }
 }
 
-/// Stores a recheck, by which the next minute judges a rule on each of its devices or on its room, even if this request
-/// ends too early. That judgement also has the devices whose readings come while some process does not know the rule
-/// yet.
+/// Stores a recheck: the next minute judges a rule on each device or on its room, even if this request ends too early.
+/// That judgement also has the devices whose readings come while some process does not know the rule yet.
 async fn judge_later(rule: &StoredRule, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
     if !rule.definition.is_on {
         return Ok(());
