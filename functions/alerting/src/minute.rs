@@ -196,7 +196,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
     }
 
-    /// Reads the items of a kind. If reading fails midway, those that were read are judged.
+    /// Reads the items of a kind. If reading fails midway, the items that were read are judged.
     async fn read<T: Paged<Owner = ()>>(
         &self,
         positions: &ReadPositions<T>,

@@ -18,11 +18,11 @@ use crate::ports::Store;
 use crate::storm::may_storm;
 use crate::waiting::MAX_READ;
 
-/// The states that are read at once, due or not: one request of at most 1 MB.
+/// The number of states, due or not, that one request reads, at most 1 MB.
 const STATES: usize = 1_000;
-/// The number of rechecks that are read at once.
+/// The number of rechecks that one request reads.
 const RECHECKS: usize = 100;
-/// The number of messages that are read at once.
+/// The number of messages that one request reads.
 const MESSAGES: usize = 100;
 /// How long it is kept where reading ended, so that the next minute goes on there. Later, another process may have read
 /// the rest.
@@ -36,9 +36,9 @@ const MAX_ITEMS: usize = 10_000;
 pub(crate) trait Paged: Sized + Clone + Debug + Send {
     /// The name of this kind of items in the log.
     const NAME: &'static str;
-    /// The largest number of items that are read at once.
+    /// A call of [`ReadPositions::read_on`] reads pages until it has this number of items.
     const MAX: usize;
-    /// The owner of items, which are read for each owner by itself.
+    /// The owner of items. The items of each owner are read separately.
     type Owner: Eq + Hash + Clone + Debug + Send + Sync;
     /// The key of an item, after which the next page begins.
     type Key: Clone + Debug + Send + Sync;
@@ -150,7 +150,7 @@ pub(crate) struct ReadPositions<T: Paged>(BoundedMemory<T::Owner, Option<ReadPos
 struct ReadPosition<T: Paged> {
     /// The key after which the next call begins.
     after: T::Key,
-    /// Pageds that the call read and left undone, because they belong together with items after the key.
+    /// Items that the call read and left undone, because they belong together with items after the key.
     unfinished: Vec<T>,
 }
 
@@ -161,7 +161,7 @@ impl<T: Paged> Default for ReadPositions<T> {
 }
 
 impl<T: Paged> ReadPositions<T> {
-    /// Reads items from where the last call ended. If that was the last item, begins with the first one.
+    /// Reads items from where the last call ended. If that call read the last item, begins with the first item.
     pub(crate) async fn read_on(
         &self,
         session: Session<'_, impl Store>,

@@ -119,7 +119,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 
     /// The rules of messages, if they were deleted or are off. A rule that this process remembers as on is not read.
-    /// Others are read, because they may be new, or on again.
+    /// Other rules are read, because they may be new, or on again.
     pub(crate) async fn ended_rules(
         &self,
         messages: &[WaitingMessage],

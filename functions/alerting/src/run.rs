@@ -102,7 +102,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
     }
 
     /// Reads the rules in a third of the time, so that messages can still be sent by older rules if this fails. Each
-    /// minute reads the rules anew. A hint that messages wait uses rules that are at most 60 seconds old. If they
+    /// minute reads the rules anew. A hint that messages wait uses rules that are at most 60 seconds old. If the rules
     /// cannot be read, returns the error, with the last rules unless these are too old.
     async fn read_rules(
         &self,
@@ -118,8 +118,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
     }
 
-    /// Sends waiting messages, judges, and sends new messages and those that are left. Judging has a time of its own,
-    /// however slow the table and the receivers are, and whatever fails.
+    /// Sends waiting messages, judges, then sends new messages and the messages that are left. Judging has a time of
+    /// its own, however slow the table and the receivers are, and whatever fails.
     async fn run_minute(
         &self,
         session: Session<'_, S>,

@@ -36,7 +36,7 @@ use crate::waiting::{
 /// The time of a lease: longer than an invocation. After a shorter lease, another process could send messages again
 /// whose delivery is done, but whose deletion is throttled and still repeated.
 const LEASE: TimeDelta = TimeDelta::seconds(60);
-/// The time that preparing a request needs. With less time left, none is begun.
+/// The time that preparing a request needs. With less time left, no request is begun.
 const ENOUGH: Duration = Duration::from_secs(5);
 /// The longest time from a lease to its request. A request that begins much later could end after the lease, when
 /// another process sends the same messages.
@@ -59,7 +59,7 @@ struct Leased {
 }
 
 impl<S: Store, C: Clock> Alerting<S, C> {
-    /// Serves all channels at once. Returns the result of each with its id, in their order.
+    /// Serves all channels at once. Returns the id and the result of each channel, in the order of `channels`.
     pub(crate) async fn send_all(
         &self,
         channels: &[StoredChannel],
@@ -218,7 +218,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         waiting::without_overtaken(repeated.to_vec(), later, &states.found)
     }
 
-    /// Deletes obsolete messages. If one cannot be deleted, all messages of its state are left to the next round.
+    /// Deletes obsolete messages. If a message cannot be deleted, all messages of its state are left to the next round.
     /// Otherwise the receiver could get the obsolete message last.
     async fn drop_messages(&self, chosen: &mut Chosen, on_channel: &mut ChannelRound<'_, S>) {
         // Half of the time is for deleting, the other half for sending.
@@ -248,8 +248,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         }
     }
 
-    /// Leases messages, those of one state in order. Fails only if no message is leased. Leased messages are sent even
-    /// if others cannot be leased, because another attempt would have to wait for the end of their lease.
+    /// Leases messages; messages of one state in order. Fails only if no message is leased. Leased messages are sent
+    /// even if others cannot be leased, because another attempt would have to wait for the end of their lease.
     async fn lease(
         &self,
         session: Session<'_, S>,
@@ -426,7 +426,8 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         };
         let first_retry = leased.iter().map(next_of).min().unwrap_or(in_an_hour);
 
-        // A lease ends by itself, so there is time left for the channel.
+        // Giving back takes only a part of the time, because a lease also ends by itself. The rest is for noting the
+        // channel.
         let part = session.invocation.with_quarter_patience();
         let giving_back = session.within(&part);
         let postponed = leased.iter().map(|message| {

@@ -10,7 +10,7 @@ use table::{
     AlertKey, AlertState, Listing, MessageKey, StoredAlertState, StoredChannel, WaitingMessage,
 };
 
-/// The largest number of a channel's messages that are read at once. It is larger than the number that is sent, because
+/// The largest number of a channel's messages that one round reads. It is larger than the number that is sent, because
 /// quiet hours and storms hold some back. To postpone each of these would cost a write, and would not save its read.
 pub(crate) const MAX_READ: usize = 5_000;
 
@@ -304,8 +304,9 @@ fn has_waited(message: &WaitingMessage, now: Timestamp) -> bool {
     message.next > message.logged.at || now.since(message.logged.at) > NEWS
 }
 
-/// Whether the newest due message of a subject was overtaken: it may have arrived, newer ones were sent since, and it is
-/// no longer true. Sent again, it would be the last message that the receiver gets, and wrong.
+/// Whether the newest due message of a subject was overtaken: the message may have arrived, newer messages were sent
+/// since, and the message is no longer true. Sent again, it would be the last message that the receiver gets, and
+/// wrong.
 fn is_overtaken(newest_due: &WaitingMessage, state: Option<&AlertState>) -> bool {
     let is_followed = match state {
         Some(AlertState::Episodes(state)) => state.number > newest_due.logged.message.number,

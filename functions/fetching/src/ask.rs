@@ -34,7 +34,8 @@ pub(crate) struct Answered {
     pub(crate) listed: Option<DirectoryListing>,
     /// The reply of ingest.
     pub(crate) delivered: Delivered,
-    /// The key and the digest of each portion of the answer that ingest has stored. An equal portion is not sent again.
+    /// The key and the digest of each portion of the answer that ingest has stored. An equal timed portion is not sent
+    /// again.
     pub(crate) stored: Vec<(String, String)>,
     pub(crate) limited: Option<(Timestamp, String)>,
     pub(crate) failing: Option<(String, FailurePause)>,
@@ -44,7 +45,8 @@ pub(crate) struct Answered {
 }
 
 impl<S: Store, C: Clock> Fetching<S, C> {
-    /// Makes one request to a maker, and hands ingest those parts of the answer that it has not stored yet.
+    /// Makes one request to a maker, and delivers the answer to ingest, without timed parts that ingest has stored
+    /// already.
     pub(crate) async fn ask(&self, errand: &Errand<'_>, question: &Question) -> Answered {
         let Delivering { id, source, run, .. } = &errand.to;
         let Question { position, device } = question;
@@ -132,7 +134,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         }
     }
 
-    /// Delivers the portions that differ from the last delivered ones.
+    /// Delivers portions. A timed portion that equals the last stored portion of its key is left out.
     async fn deliver_new(&self, errand: &Errand<'_>, read: ReadAnswer) -> Answered {
         let mut answered = Answered::default();
         answered.delivered.rejected = read.refused;

@@ -41,7 +41,7 @@ table::store! {
     pub trait Store: ReadSources + ReadSourceSecrets + RunSources
 }
 
-/// What leaves the function: requests to makers, and what they answer to ingest.
+/// The places to which the function sends: makers get requests, and ingest gets their answers.
 #[derive(Clone)]
 pub struct Outside {
     /// Asks makers.
@@ -69,7 +69,7 @@ pub struct Fetching<S, C> {
     outside: Outside,
     clock: C,
     telemetry: Telemetry,
-    /// Each request under way has one.
+    /// A permit for each request under way, at most [`MAX_AT_ONCE`].
     permits: Semaphore,
     /// The requests of tests of sources that are not saved, by kind.
     tried: Mutex<BTreeMap<&'static str, Spent>>,

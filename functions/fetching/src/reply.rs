@@ -37,7 +37,7 @@ pub struct TestReply {
 }
 
 impl Delivered {
-    /// Whether it had no reading that ingest takes.
+    /// Whether ingest took no reading.
     pub(crate) const fn is_empty(&self) -> bool {
         self.accepted + self.accepted_before == 0
     }

@@ -76,8 +76,8 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let devices = report.listed.as_ref().or(status.listed.as_ref());
         let every = source.every(devices.map_or(0, |listed| listed.devices.len()));
         let ended = self.clock.now();
-        // The next time slot is after that of this run, even if the clock was set back meanwhile. A slot that is not near
-        // was stored by a wrong clock.
+        // The next time slot is after the slot of this run, even if the clock was set back meanwhile. A slot that is
+        // far ahead was stored by a wrong clock, and does not count.
         let this_slot = claimed.next.min(now.saturating_add(schedule::CLAIM_AHEAD));
         let slot = schedule::next_slot(&claimed.id, every, ended.max(this_slot));
         let next = status.note(report, slot, every, ended);
@@ -136,7 +136,8 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         Ok(report)
     }
 
-    /// Makes all requests, some at once. Their answers are stored before the next requests are made.
+    /// Makes the requests, some at once, until the maker sets a limit. Their answers are stored before the next
+    /// requests are made.
     async fn ask_all(
         &self,
         errand: &Errand<'_>,
@@ -171,7 +172,8 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let at = self.clock.now();
         let Some(failing) = status.failing_to_tell(at) else { return };
 
-        // Of a source that was saved meanwhile, this run says nothing. Its result is noted even if that cannot be read.
+        // If a person saved the source meanwhile, or if the sources cannot be read, `failing` is not stored. The result
+        // of the run is noted all the same.
         let part = session.invocation.with_quarter_patience();
         let saved =
             session.within(&part).sources().await.map(|listing| listing.found).unwrap_or_default();
@@ -179,7 +181,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         if !saved.iter().any(is_mine) {
             return;
         }
-        // The API saves no source whose id is too long for it.
+        // The API saves no source whose id is too long for the device's id.
         let Ok(device) = claimed.id.device() else { return };
         let row =
             serde_json::json!({"device_id": device, "timestamp": at, "failing": u8::from(failing)});

@@ -75,7 +75,8 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let mut reply = TestReply::default();
         let tried = Box::pin(self.try_all(&errand, &questions, &mut reply)).await;
         if !are_given && !source.needed_secrets().is_empty() {
-            // The maker may repeat a number that is a secret, which whoever tries the source need not know.
+            // The answer may repeat a number that is a stored secret. The person who tries the source need not know
+            // this secret.
             reply.numbers.clear();
         }
         Ok(TestReply { error: tried.err(), ..reply })

@@ -112,7 +112,7 @@ impl<'a> SaidSoFar<'a> {
         }
     }
 
-    /// Takes the facts of a reading. Returns those that are new.
+    /// Takes the facts out of a reading, and returns the new ones.
     fn news_of(&mut self, reading: &mut Reading, limit: &RoomLimit, now: Timestamp) -> About {
         let mut about = reading.about.take().map(|about| *about).unwrap_or_default();
         let room_name = about.room_name.take();
@@ -129,8 +129,8 @@ impl<'a> SaidSoFar<'a> {
         let known = match self.devices.get(id).or_else(|| self.found.device(id)) {
             Some(known) => known,
             None if self.found.is_registered(id) => return None,
-            // A new device with the metrics and the room of its first reading. It has none of the facts in `about`, so all
-            // are news. Each room counts as registered here, because `introduce_room` decides about rooms.
+            // A new device with the metrics and the room of its first reading. It has none of the facts in `about`, so
+            // all are news. Each room counts as registered here, because `introduce_room` decides about rooms.
             None => {
                 let new = DeviceObservation::of(reading).new_device(id.clone(), |_| true);
                 self.devices.entry(id.clone()).or_insert(new)
@@ -144,7 +144,7 @@ impl<'a> SaidSoFar<'a> {
     }
 
     /// Notes the room of a reading if this is the first reading that names it, and if the device may still introduce a
-    /// room. Returns whether the reading introduces it.
+    /// room. Returns whether the reading introduces the room.
     fn introduce_room(&mut self, reading: &Reading, limit: &RoomLimit, now: Timestamp) -> bool {
         let Some(room) = &reading.named_room else { return false };
         if self.found.has_room(room) || self.introduced_rooms.contains(room) {

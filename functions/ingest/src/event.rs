@@ -41,7 +41,7 @@ pub struct MqttMessage {
     /// The part of the topic that names the device.
     pub device_id: String,
     /// When the broker took the message, in milliseconds since 1970. A reading without a timestamp gets this time. A
-    /// repeated invocation has the same one.
+    /// repeated invocation has the same time.
     pub timestamp: i64,
     /// The payload: anything that `POST /readings` takes as its body.
     #[serde(rename = "data", deserialize_with = "from_base64")]
@@ -67,15 +67,16 @@ pub struct FetchedMessage {
     pub of: String,
     /// The id of this event, different for each event of a source. A repeated invocation has the same id.
     pub run: String,
-    /// When it was fetched, in milliseconds since 1970. A reading without a timestamp gets this time.
+    /// When the body was fetched, in milliseconds since 1970. A reading without a timestamp gets this time.
     pub timestamp: i64,
     /// The format of the body: `readings`, as `POST /readings` takes them, or `NAME`, as `POST /readings/NAME` does.
     pub format: String,
-    /// The device of readings that name none.
+    /// The device of readings that name no device.
     pub device: Option<DeviceId>,
-    /// The room of readings that name none and whose device is not in `rooms`.
+    /// The room of readings that name no room and whose device is not in `rooms`.
     pub room: Option<RoomId>,
-    /// The rooms of devices and their parts. Readings of a device without a room are left out.
+    /// The rooms of devices and their parts. If the room of a device is `None`, the person does not want the device,
+    /// and its readings are left out.
     #[serde(default)]
     pub rooms: BTreeMap<DeviceId, Option<FetchedRoom>>,
     /// The names of devices that have no name in the body.

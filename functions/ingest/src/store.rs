@@ -21,7 +21,8 @@ use crate::store_request::{StoreRequest, refusal};
 
 /// The number of readings without a timestamp that are stored at once.
 const ARRIVAL_CONCURRENCY: usize = 16;
-/// The number of milliseconds that are tried for a reading without a timestamp: other readings may have the first ones.
+/// The number of milliseconds that are tried for a reading without a timestamp: other readings of the device may have
+/// taken the first ones.
 const ARRIVAL_SLOTS: i64 = 10;
 
 /// The result of preparing a request: what the registry has, and the late mark. A late mark announces in the table that
@@ -128,7 +129,6 @@ impl<C: Clock> Pipeline<C> {
         // so these readings are only counted.
         let mut timed = request.timed.split_off(is_unknown);
         let before = self.retries.split_off_stored(request_hash, &mut timed, self.clock.now());
-        // Their devices are registered, so only their number counts.
         request.report.add_stored_before(before);
 
         let arrivals = request.arrivals.split_off(is_unknown);

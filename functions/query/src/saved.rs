@@ -2,7 +2,7 @@
 
 use api::{Problem, ProblemKind};
 
-/// Refuses more than `most` things, such as `channels`. A save checks the number before and after it, because several
+/// Refuses more than `most` things, such as `channels`. A save checks this before and after it writes, because several
 /// people may save at the same moment.
 pub(crate) fn ensure_at_most(most: usize, things: &str, count: usize) -> Result<(), Problem> {
     if count <= most {

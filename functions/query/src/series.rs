@@ -52,7 +52,7 @@ pub(crate) async fn series(
     let groups = found.groups(request.grouping, &devices);
     // Values that share a row need one unit. Rooms have rows of their own, so their units may differ.
     let is_one_row_for_all = groups.first().is_some_and(|group| group.of == GroupOf::Together);
-    // For CSV without rows: the columns of all devices. A group that is read replaces them, unless each room has its own.
+    // The columns of all devices. In CSV, the columns of the group that is read replace them, except by room.
     let header = MetricColumns::choose(&request, &requested, &devices, is_one_row_for_all)?;
     // The requested metrics that some function fits.
     let names = header.names();
@@ -77,8 +77,8 @@ pub(crate) async fn series(
         }
 
         let columns = group.columns(&request, &names, &rows)?;
-        // A meter that was in the room but silent in this range still excludes the devices behind it. So absent devices are
-        // dropped only after this.
+        // A meter that was in the room but silent in this range still excludes the devices behind it. So absent devices
+        // are dropped only after this.
         let exclusions = group.sum_exclusions(&rows, columns.sums(), behind, &plan, call.session);
         let exclusions = Box::pin(exclusions).await.map_err(problem)?;
         rows.retain(|device| group.was_present(device));

@@ -23,7 +23,8 @@ fn needed_secrets(source: &PolledSource) -> String {
     names.join(", ")
 }
 
-/// Reads the id of a source. The id must also fit into that of the device that says whether the source fails.
+/// Reads the id of a source. The id must be short enough for the device `source:<id>`, which says whether the source
+/// fails.
 fn source_id(text: &str) -> Result<PolledSourceId, Problem> {
     let bad = |why: &dyn std::fmt::Display| Problem::field("source_id", why);
     let id: PolledSourceId = text.parse().map_err(|why| bad(&why))?;

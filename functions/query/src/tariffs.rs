@@ -18,7 +18,7 @@ use crate::shared_state::Call;
 
 /// The maximum number of tariffs.
 const MAX_TARIFFS: usize = 20;
-/// How often a save is tried while others save, and how often it counts the tariffs until others take back theirs.
+/// The maximum number of attempts to save a tariff while others save it, and of counts of the tariffs after the save.
 const MAX_ATTEMPTS: usize = 5;
 /// The maximum size of a body after decompression, and so of a tariff.
 const MAX_BODY: usize = 64 << 10;
@@ -139,8 +139,8 @@ pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Pro
     Ok(Response::json(200, &TariffRow { warnings, ..row }))
 }
 
-/// Stores a tariff in place of what is stored. If somebody else is faster, the version is compared again. Versions come from
-/// the clock, so that none comes again after a deletion.
+/// Stores a tariff in the place of the stored one. If somebody else saves it meanwhile, compares the version again.
+/// Versions come from the clock, so that a tariff that is made again has a new version.
 async fn save(
     id: &TariffId,
     edited_version: Option<u64>,
@@ -176,8 +176,8 @@ async fn save(
     Err(contended("tariff"))
 }
 
-/// Takes back a new tariff if there are too many: several people may save at the same moment. The latest go first, and
-/// the others stay as soon as they count no more than there may be. So the last to save has counted all that stay.
+/// Deletes a new tariff if simultaneous requests have saved too many. A tariff with [`MAX_TARIFFS`] earlier ones goes
+/// at once. Any other tariff waits until the later ones are gone, and goes after the last attempt.
 async fn ensure_place(new: &StoredTariff, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
     let is_earlier = |other: &&StoredTariff| (other.edited, &other.id) < (new.edited, &new.id);
     for _ in 0..MAX_ATTEMPTS {

@@ -20,7 +20,7 @@ const MAX_ATTEMPTS: usize = 5;
 
 /// What became of the new facts about a device.
 enum Applied {
-    /// The registry has them, or the device is being deleted and needs none.
+    /// The registry has all facts, or the device is being deleted and needs no facts.
     Wholly,
     /// The registry has all of them except the room: the query of the device's readings was throttled.
     WithoutRoom(StoreError),
@@ -81,8 +81,8 @@ async fn register_all<'a>(
 }
 
 /// Adds the new facts in observations to registered devices. The table may throttle the query of a device's readings.
-/// If another device could be written, only this device is affected, and its next reading tries again. If none could,
-/// the whole table is taken to be throttled, and the stream delivers the records again.
+/// If the facts of any other device could be applied, only this device is affected, and its next reading tries again.
+/// Otherwise the whole table counts as throttled, and the stream delivers the records again.
 async fn apply_observations(
     session: Session<'_, impl RegistryStore>,
     registered: Vec<(Device, &ObservedDevice)>,

@@ -67,8 +67,8 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
         }
     }
 
-    /// Stores rechecks. If one cannot be stored, the device's first record is delivered again; after a permanent error
-    /// it goes to the dead letters.
+    /// Stores rechecks. If a recheck cannot be stored, the first record of its device is delivered again; after a
+    /// permanent error this record goes to the dead letters. The first error of a page counts for all its rechecks.
     async fn store_rechecks(
         &self,
         rechecks: &BTreeMap<DeviceId, Timestamp>,

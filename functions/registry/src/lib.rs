@@ -56,8 +56,8 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
         Registry { stream, store, judging, clock, hint }
     }
 
-    /// Reads rules and channels again once they are older than `max_age`. So a rule that was saved a moment ago judges the
-    /// next reading, where reading the rules costs nothing.
+    /// Reads rules and channels again once they are older than `max_age`. Where reading the rules costs nothing,
+    /// `max_age` may be short: then a rule that was just saved judges the next reading.
     #[must_use]
     pub fn with_rules_of(self, max_age: TimeDelta) -> Self {
         Self { judging: self.judging.with_rules_of(max_age), ..self }

@@ -18,14 +18,15 @@ pub(crate) struct NamedRoom {
 }
 
 /// The room of the newest reading that names a room, and the earliest known time in this room. `named` is the newest
-/// room of the batch; older readings are not read. `None` if the device is in the room already.
+/// room of the batch; readings before its time are not read. `None` if the device is in the room already.
 ///
 /// The registry is not written for each reading, so it does not know the time of the newest reading in a room. A late
-/// reading from another room could seem newer, so the newest readings are searched. If they name no room, and there are
-/// more of them, the device stays in its room. The time is then stored, so that the next late reading needs no search.
+/// reading from another room could seem newer, so the newest readings are searched. If the searched readings name no
+/// room, and there are further readings, the device stays in its room. The time of the newest reading is then stored as
+/// the time in this room, so that the next late reading needs no search.
 ///
 /// The stream may lag by a whole import. No later batch then shows since when the device is in the room, so the search
-/// finds this, too.
+/// finds this time, too.
 pub(crate) async fn newest_room(
     session: Session<'_, impl FindRegistry + QueryReadings>,
     device: &Device,
@@ -61,7 +62,8 @@ pub(crate) async fn newest_room(
         query.after = Some(ReadingKey::of(last));
     }
 
-    // There are more readings than are searched. If these name no room, the device stays in its room.
+    // There are more readings than are searched. If the searched readings name no room, the device stays in its room; a
+    // device without a room gets `named`.
     let stay = || Some(NamedRoom { room: device.place().room()?.clone(), since: newest? });
     Ok(found.or_else(stay).or(Some(named)))
 }

@@ -13,7 +13,8 @@ pub(crate) struct ObservedDevice {
     pub(crate) first_record: usize,
 }
 
-/// A device, if the table throttled the query of its readings. Its room is unknown, and perhaps whether it is deleted.
+/// A device whose readings could not be queried, because the table throttled the query. So its room is unknown; for a
+/// deleted device, also whether it has new readings.
 #[derive(Debug)]
 pub(crate) struct ThrottledDevice {
     pub(crate) id: DeviceId,

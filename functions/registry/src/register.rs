@@ -18,7 +18,7 @@ pub(crate) async fn register(
     observation: &DeviceObservation,
     current: &mut Current,
 ) -> StoreResult<Option<Device>> {
-    // Taken out of `current`: the caller puts the device back as it is after this.
+    // The device is taken out of `current`. The caller puts it back as it is after this registration.
     let known = current.devices.remove(id);
     let mut device = match known {
         Some(device) => device,

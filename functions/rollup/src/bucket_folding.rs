@@ -85,8 +85,8 @@ enum QuarterSet<'a> {
 /// The largest number of devices that are remembered as folded with their newest settings. With more, all are
 /// forgotten.
 const MAX_REFOLDED: usize = 500_000;
-/// How long such a device is remembered. Settings are numbered from 0 again if a device comes back after its tombstone
-/// has expired.
+/// How long a device is remembered as folded with its newest settings. Settings are numbered from 0 again if a device
+/// comes back after its tombstone has expired.
 const REFOLDED_AGE: TimeDelta = TimeDelta::days(1);
 /// The number of times that a device is read again because a rollup was folded with newer settings.
 const MAX_READS: usize = 5;

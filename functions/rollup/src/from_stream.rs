@@ -174,7 +174,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             let not_folded = days[position..].iter().chain(&batch.failed);
             let oldest = not_folded.filter_map(|day| day.written).min();
             *batch.oldest.lock().expect("nothing panics while it is held") = oldest;
-            // Without a stored backlog, answers do not say that rollups are incomplete. Folding on ends this soonest.
+            // After a failure, answers do not say that rollups are incomplete. Folding goes on, because that ends the
+            // backlog soonest.
             if let Err(error) = self.note_backlog(session, oldest).await {
                 batch.done.backlog_error.get_or_insert(error);
             }
@@ -320,7 +321,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ///
     /// A deletion is folded at once, because the sweep skips quarters without readings. The new rollup then prevents
     /// that a slower fold, which still saw the reading, is stored. A quarter is also folded at once if a sweep has
-    /// passed it already, because its clock was ahead.
+    /// passed it already, because the sweep's clock was ahead; and if the device is not known to be registered, because
+    /// the sweep would not find the device.
     fn is_left_to_sweep(
         &self,
         touched: &TouchedReading,

@@ -16,7 +16,7 @@ pub(crate) struct Done {
     pub(crate) devices: usize,
     /// Devices whose alerts are to be judged again.
     pub(crate) rechecks: usize,
-    /// Why the table refused to read the rules of alerts, or to store which of them are to be judged again.
+    /// Why the table refused to read the rules of alerts, to read the devices of rechecks, or to store rechecks.
     pub(crate) rechecks_refused: Option<StoreError>,
     /// The number of buckets that are left to the queue, with the reasons for the first of them.
     pub(crate) queued: u64,

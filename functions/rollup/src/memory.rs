@@ -86,7 +86,7 @@ impl RegistryMemory {
     }
 }
 
-/// Since when the queue has messages at each count; `None` if it was empty at the last count.
+/// Since when every count has found messages in the queue; `None` if the last count found no message.
 #[derive(Debug, Default)]
 pub(crate) struct QueueBusy(Mutex<Option<Timestamp>>);
 

@@ -83,8 +83,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
     /// The age, in seconds, of the oldest work that is left after a sweep; 0 without such work.
     ///
-    /// A late mark announces changes of the past, which the stream may bring some time later. They count from the time
-    /// of the mark, so ages of up to two minutes are usual.
+    /// A late mark announces changes of the past, which the stream may bring some time later. The age counts from the
+    /// time of the mark, so ages of up to two minutes are usual.
     pub(crate) async fn oldest_unfinished(
         &self,
         session: Session<'_, S>,
@@ -115,7 +115,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             if !tried.is_empty() && run.pace.is_time_over() {
                 break;
             }
-            // If it fails, another attempt follows in a minute. The other groups are swept now.
+            // If a sweep fails, another attempt follows in a minute. The other groups are swept now.
             swept = swept.and(self.sweep(&groups, from, target, state.zone, run).await);
             tried.extend(groups);
         }
@@ -132,8 +132,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
     /// Sets groups back that are swept up to a time ahead of the clock: a sweep whose clock was ahead has skipped
     /// quarters that were not over. These are swept again when they are over. The day before is swept again, too: an
-    /// older program may have left readings to a sweep that had already passed. If the table throttles that, these
-    /// groups wait for the next invocation, and others are swept.
+    /// older program may have left readings to a sweep that had already passed. If the table throttles the write, these
+    /// groups wait for the next invocation, and other groups are swept.
     async fn set_back(
         &self,
         sealed_until: &mut [Timestamp; SWEEP_GROUPS],
@@ -159,9 +159,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The groups to sweep in this invocation, each with the time up to which it is swept. The group of this minute
-    /// comes first, then the group that lags most. So a failing or slow group delays others once in a quarter of an
-    /// hour.
+    /// The groups to sweep in this invocation, each with the time up to which it is already swept. The group of this
+    /// minute comes first, then the group that lags most. So a failing or slow group delays others once in a quarter of
+    /// an hour.
     ///
     /// All groups of a home are swept together, so that their progress is stored once in a quarter of an hour, and not
     /// each minute. A fleet is swept in single groups: the group of this minute, then late groups.

@@ -36,7 +36,7 @@ struct SweepWindow<'a> {
 struct SweptWindow {
     /// The groups that are done.
     groups: BTreeSet<usize>,
-    /// Why the first of the other groups failed. If the time was over before, it is not a failure.
+    /// Why the first of the other groups failed; `Ok` if the time was over before any of them failed.
     result: Result<(), NotDone>,
 }
 
@@ -51,10 +51,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// invocation's time is over.
     ///
     /// The progress is stored after each window, so that a sweep which is late by days can stop and continue. If the
-    /// table throttles that, the next windows are folded all the same, and the progress of a later one covers theirs.
-    /// A group that fails is left to the next invocation. The first window is a quarter, and each further window is
-    /// twice as long: the amount of data is known only after a read, and a window that is too long for an invocation
-    /// would be begun again for ever.
+    /// table throttles this write, the next windows are folded all the same, and the next progress that is stored
+    /// covers them. A group that fails is left to the next invocation. The first window is a quarter, and each further
+    /// window is twice as long: the amount of data is known only after a read, and a window that is too long for an
+    /// invocation would be begun again for ever.
     pub(crate) async fn sweep(
         &self,
         groups: &BTreeSet<usize>,
@@ -77,7 +77,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         while let Ok(range) = TimeRange::new(sealed_until, end(sealed_until, quarters)) {
             let window = SweepWindow { range, zone, listed: &listed, indexing };
             let done = self.sweep_window(&groups, &window, run).await;
-            // Only the first of several throttled requests is repeated.
+            // If the last write of the progress failed, the next write is tried only once.
             let patience = if noted.is_ok() { MAX_NOTE } else { Duration::ZERO };
             if !done.groups.is_empty() {
                 noted = self.note_progress(&done.groups, range.to(), patience, run).await;
@@ -202,8 +202,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(failed)
     }
 
-    /// Leaves throttled devices to the queue, if other devices were swept. Otherwise the whole table is throttled. The
-    /// next sweep retries after that, and after any other failure.
+    /// Leaves throttled devices to the queue. If no device was reached, the whole table counts as throttled. Then, and
+    /// after any other failure, returns the error, and the next sweep tries again.
     async fn leave_throttled(
         &self,
         failed: Vec<FailedDevice>,
@@ -221,9 +221,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The number of messages in the queue, at least those of this invocation. If the queue gives no number, the last
-    /// number is taken, or 1 if that is 0: the stream may have sent messages since, and answers must not take their
-    /// quarters for folded. SQS counts a new message within a minute:
+    /// The number of messages in the queue, at least those that this invocation has sent. If the queue gives no number,
+    /// the last number is taken, but at least 1: the stream may have sent messages since, and answers must not take
+    /// their quarters for folded. SQS counts a new message within a minute:
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html>.
     async fn queue_depth(&self, run: &mut ScheduledRun<'_, S>) -> QueueDepth {
         let waiting = match self.queue.depth(run.noting.invocation).await {
@@ -268,7 +268,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(put)
     }
 
-    /// Leaves the quarters of a device to the queue. If its item is damaged, people find the device there.
+    /// Leaves the quarters of a device to the queue. People find a device there whose item is damaged.
     async fn leave_device(
         &self,
         device: &DeviceId,

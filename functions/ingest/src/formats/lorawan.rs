@@ -1,7 +1,8 @@
 //! Decoded LoRaWAN payloads, whichever network carried them, and the quality of their reception. Knows no network's
 //! envelope.
 //!
-//! Sources: <https://github.com/TheThingsNetwork/lorawan-devices>, <https://docs.mydevices.com/docs/lorawan/cayenne-lpp>
+//! Sources: <https://github.com/TheThingsNetwork/lorawan-devices>,
+//! <https://docs.mydevices.com/docs/lorawan/cayenne-lpp>
 
 use std::collections::BTreeMap;
 

@@ -35,7 +35,7 @@ pub(crate) struct TreeFormat {
 pub(crate) struct Payload {
     /// The device, if the payload names it.
     pub(crate) device: Option<String>,
-    /// The name that people gave it.
+    /// The name that people gave the device.
     pub(crate) name: Option<String>,
     pub(crate) moment: PayloadTime,
     /// The values by part, such as `switch:1`. The part without a name is the device itself.
@@ -194,8 +194,8 @@ impl Payload {
         true
     }
 
-    /// Makes room for another value of a metric. If the metric already has a different value, this value is kept under
-    /// the name of its key, or its key is listed as not stored.
+    /// Makes room for another value of a metric. If the metric already has a different value, that earlier value moves
+    /// to the name of its key, or its key is listed as not stored.
     fn displace(&mut self, part: &str, metric: &MetricName, value: &Decimal) {
         let known = self.parts.get(part).and_then(|values| values.get(metric));
         let Some(known) = known.filter(|known| known.value != *value).cloned() else { return };
@@ -314,8 +314,8 @@ impl Payload {
         }
     }
 
-    /// Adds the values of one component. If another component has already given the part a metric, the new value is
-    /// refused. If the metric has the sender's own name, the value goes to a part named after its component.
+    /// Adds the values of one component. If another component has already given the part a metric, a value under a name
+    /// of the vocabulary is refused, and a value under the sender's own name goes to a part named after its component.
     pub(crate) fn unite(&mut self, component: &str, one: Self) {
         self.refused.extend(one.refused);
         for name in one.ignored {

@@ -102,7 +102,7 @@ fn device(it: &Value, events: &Value, arrived: Timestamp) -> impl Iterator<Item 
     [measured].into_iter().chain(motion)
 }
 
-/// Reads a meter's properties. Each has the time at which it was read.
+/// Reads a meter's properties. Each property has its own time of reading.
 fn meter(it: &Value, properties: &Value) -> Vec<Payload> {
     let properties = properties.as_array().into_iter().flatten();
     let properties: BTreeMap<u64, &Value> = properties

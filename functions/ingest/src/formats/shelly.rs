@@ -24,7 +24,8 @@ const METERED: &[Row] = rows! {
     SWITCH => "output": "on";
     SAME =>
         "brightness",
-        // For covers and for slats, 100 is open: <https://shelly-api-docs.shelly.cloud/gen2/ComponentsAndServices/Cover>
+        // For covers and for slats, 100 is open:
+        // <https://shelly-api-docs.shelly.cloud/gen2/ComponentsAndServices/Cover>
         "current_pos": "position", "slat_pos": "tilt_opening";
     OPENING => "state": "open";
 };
@@ -42,7 +43,7 @@ const PHASES: &[Row] = rows! {
     MILLI => "total_act": "cumulative_kwh_p", "total_act_ret": "cumulative_kwh_n";
 };
 
-/// The temperature of the board. Devices that switch nothing send it as a component of its own.
+/// The temperature of the board. A device that switches nothing sends this temperature as a separate component.
 const BOARD: &[Row] = &[("tC", "device_temperature", SAME)];
 
 /// Members of components that measure. A temperature comes in °C and in °F; °C is preferred.
@@ -165,7 +166,7 @@ const IGNORED: &str = "\
     rpc rsv safety_switch schedule schedules slat source started_at stop_reason tC tF target_pos temperature \
     timer_* timestamp transition ts units user_calibrated_phase xcounts xfreq";
 
-/// Members of Gen1's `/status`. `temperature` is the heat of a relay, which `tmp` has, too.
+/// Members of Gen1's `/status`. `temperature` is the heat of a relay; `tmp` has the same value.
 const GEN1: &[Row] = rows! {
     SENSED =>
         "hum/value": "humidity", "bat/value": "battery", "bat/voltage": "battery_voltage",
@@ -431,8 +432,8 @@ fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Pa
 const FIRST_PROBE: u32 = 100;
 
 /// Whether the component `temperature:NUMBER` measures the device's board. This is so in devices that meter or switch
-/// and measure no humidity. If a notification has no other components, the model in the device's name decides
-/// (`shellypro3em-...`, `shelly3em63g3-...`). A wall display switches, but measures the room.
+/// and measure no humidity. The model in the device's name says so too (`shellypro3em-...`, `shelly3em63g3-...`),
+/// because a notification may have no other components. A wall display switches, but measures the room.
 fn has_board(number: &str, source: Option<&str>, members: &Map<String, Value>) -> bool {
     let model = source.and_then(|source| source.rsplit_once('-')).map_or("", |(model, _)| model);
     let model = model.to_ascii_lowercase();

@@ -9,8 +9,8 @@ use domain::{MetricKind, MetricName, Unit};
 /// A metric is a counter because of its name, see [`MetricName::well_known`], or because it is in [`COUNTERS`].
 const UNITS: &[(Option<&str>, &str)] = &[
     // Own units and steps: lights of Zigbee have 0 to 254 for `brightness_level`; `illuminance_raw` is on Zigbee's
-    // logarithmic scale or in lx; `voc` in µg/m³, ppb, ppm or as an index; `water_consumed` in m³ or L; `gas_reading` is
-    // of a gas meter or a sensor.
+    // logarithmic scale or in lx; `voc` in µg/m³, ppb, ppm or as an index; `water_consumed` in m³ or L; `gas_reading`
+    // is of a gas meter or a sensor.
     (
         None,
         "battery_low brightness_level carbon_monoxide contact count gas gas_reading heating \

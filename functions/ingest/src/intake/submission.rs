@@ -38,7 +38,8 @@ pub(crate) struct Submission<'a> {
     pub(crate) fetched: Option<&'a FetchedMessage>,
 }
 
-/// Facts that the address or the topic adds to a device's own payload.
+/// Facts that the address or the topic adds to a device's own payload. Device and time replace those of the payload;
+/// the name is used only if the payload has no name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddressHints {
     pub(crate) device: Option<DeviceId>,
@@ -54,8 +55,8 @@ pub(crate) struct StoreOptions {
     /// Whether a reading with a timestamp is merged into the stored reading of its device and timestamp. Otherwise it
     /// replaces the stored reading.
     pub(crate) merge: bool,
-    /// Whether rooms are stored as sent, and none where none was sent. The registry does not know where a device was in
-    /// the past.
+    /// Whether readings keep their room as sent, or stay without a room, because the registry does not know where a
+    /// device was in the past. Otherwise [`fill_in_rooms`](crate::completion::fill_in_rooms) gives them rooms.
     pub(crate) keeps_rooms: bool,
     /// Whether nothing is stored if any reading is refused. If the table fails midway, a part may still be stored.
     pub(crate) all_or_nothing: bool,
@@ -169,7 +170,7 @@ fn arrival(millis: i64) -> Result<Timestamp, Problem> {
     Timestamp::from_millis(millis).map_err(|why| Problem::field("timestamp", why))
 }
 
-/// The hash of a payload, as text. Equal payloads have the same one.
+/// The hash of a payload, as text.
 fn digest(payload: &[u8]) -> String {
     let digest = Sha256::digest(payload);
     digest[..16].iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))

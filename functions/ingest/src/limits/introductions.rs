@@ -49,7 +49,7 @@ impl IntroductionCounts {
             return Ok(introduced_so_far);
         }
 
-        // Counted in memory if it holds the registry, or else in the table.
+        // The devices of the sender are counted in memory if memory holds the whole registry, else in the table.
         let granted = match found.number_introduced_by(&sender.name) {
             Some(registered) => {
                 sender.limit.saturating_sub(registered + self.not_registered_of(sender))

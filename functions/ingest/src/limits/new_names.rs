@@ -60,7 +60,7 @@ impl RoomLimit {
     }
 }
 
-/// The number of devices whose names are remembered. Beyond it, all are forgotten.
+/// The largest number of devices whose new names are remembered. Beyond it, all names are forgotten.
 const MAX_DEVICES: usize = 1_000;
 /// How long names are remembered. After this time, the registry has noted all names that were stored.
 const REMEMBERED: TimeDelta = TimeDelta::minutes(3);
@@ -95,7 +95,7 @@ impl<N: Ord + Clone> NewNames<N> {
         remembered.retain(|name| !is_noted(name));
         let is_new = |name: &&N| !remembered.contains(*name);
         let new: Vec<&N> = unknown.into_iter().filter(is_new).collect();
-        // The first name for which there is no room.
+        // The first name beyond the limit.
         if let Some(beyond) = new.get(free.saturating_sub(remembered.len())) {
             return Err(beyond);
         }

@@ -103,7 +103,7 @@ impl PlacedReadings {
         Ok(())
     }
 
-    /// Adds or merges a reading, but refuses it if the reading in `slot` has one of its metrics.
+    /// Adds or merges a reading, but refuses the reading if it has a metric of the reading in `slot`.
     pub(super) fn add_once<K>(
         &mut self,
         slot: Slot<'_, K, usize>,

@@ -55,7 +55,8 @@ impl FetchedMessage {
         reading.say(about, room.as_ref());
     }
 
-    /// The entry of a device in `rooms`. A part without an entry has the entry of its device.
+    /// The entry of a device in `rooms`. A part without an entry has the entry of its device. `Some(None)` is an
+    /// unwanted device.
     fn room_of(&self, device: &DeviceId) -> Option<&Option<FetchedRoom>> {
         let own = self.rooms.iter().filter(|(id, _)| device.is_part_of(id));
         own.max_by_key(|(id, _)| id.as_str().len()).map(|(_, room)| room)

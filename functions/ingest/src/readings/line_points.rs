@@ -129,7 +129,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The time of a point. If it is not allowed, the error names a precision by which it would be.
+    /// The time of a point. If the time is not allowed, the error names a precision in which the number would be
+    /// allowed.
     fn time(&self, timestamp: Option<i64>) -> Result<LineTime, LineFault> {
         let Some(number) = timestamp else {
             let at = self.times.arrived;

@@ -69,7 +69,7 @@ pub struct PointsRead {
 /// The settings of a token, or the parameters of a write, by which lines become devices and rooms.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LineRules {
-    /// The tags that identify a device, in this order; all tags if empty.
+    /// The tags that identify a device, in this order; if empty, all tags that do not describe the device.
     pub device_tags: Vec<String>,
     /// The tag that names a room.
     pub room_tag: Option<String>,

@@ -21,7 +21,8 @@ pub(crate) struct WrittenLines<'a> {
 }
 
 /// The reply to line protocol: 204 if all lines are stored, 400 if some are refused, 503 if some could not be stored.
-/// 503 comes before 400, so that the client sends the lines again.
+/// If some lines are refused and others could not be stored, the status is 503, so that the client sends the lines
+/// again.
 pub(crate) fn respond(dialect: Dialect, written: &WrittenLines<'_>) -> Response {
     let WrittenLines { points, report } = written;
     let response = if let Some(cause) = &report.cause {
@@ -60,7 +61,7 @@ pub(crate) fn refuse_all(
     }
 }
 
-/// 400: some lines are refused, and are named. The others, if there are any, are stored.
+/// 400: some lines are refused, and are named. All other lines are stored.
 fn partial(dialect: Dialect, points: &LinePoints<'_>, report: &StoreReport) -> Response {
     let named = &report.rejected[..report.rejected.len().min(MAX_NAMED)];
     let others = report.rejected.len() - named.len();

@@ -53,7 +53,7 @@ pub(crate) async fn by_token(call: &mut Call<'_, impl Store>) -> Result<Response
     Ok(Response::json(200, &rules::shown_now(&rule, call).await?))
 }
 
-/// Acknowledges the current episodes of a rule; returns whether there is one. If time runs out, the client gets an
+/// Acknowledges the current episodes of a rule; returns whether there was any. If time runs out, the client gets an
 /// error and can repeat the request: acknowledged episodes are not written again.
 async fn acknowledge_all(rule: &RuleId, call: &mut Call<'_, impl Store>) -> Result<bool, Problem> {
     let (mut is_any, mut after) = (false, None);

@@ -91,8 +91,8 @@ pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Pro
         return Err(contended("channel"));
     }
 
-    // Other requests may have saved channels at the same moment, so the number is checked again. The channel stays saved
-    // if the number cannot be read.
+    // Other requests may have saved channels at the same moment, so the number is checked again. The channel stays
+    // saved if the number cannot be read.
     if before.is_none()
         && let Ok(now) = all(call).await
         && let Err(too_many) = ensure_at_most(MAX_CHANNELS, "channels", now.len())

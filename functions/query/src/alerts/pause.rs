@@ -33,7 +33,8 @@ pub(crate) async fn pause(call: &mut Call<'_, impl Store>) -> Result<Response, P
     };
     rules::save(Some(&before), &rule, call).await?;
     if until.is_none() {
-        // With the end of the pause a message may be due. If this judgement fails, the next scheduled one makes it.
+        // At the end of a pause a message may be due. If this judgement fails, the next scheduled judgement makes the
+        // message.
         rules::judge(&rule, call).await;
     }
 

@@ -91,7 +91,7 @@ pub(crate) async fn preview(call: &mut Call<'_, impl Store>) -> Result<Response,
     Ok(Response::json(200, &answer))
 }
 
-/// The subjects of a rule, or the one of them that is asked for.
+/// The subjects of a rule, or only the requested subject.
 fn chosen(
     subjects: Vec<AlertSubject>,
     requested: Option<AlertSubject>,

@@ -83,7 +83,7 @@ pub(crate) async fn shown_now(
     Ok(shown::alert(rule, &states, SHOWN_STATES, has_more))
 }
 
-/// `PUT /alerts/{id}`: saves a rule. An equal rule changes nothing.
+/// `PUT /alerts/{id}`: saves a rule, and judges it. A rule that equals the stored one is judged again, but not written.
 pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let now = call.session.now;
     let id = path_id(call)?;
@@ -149,8 +149,8 @@ fn replace(before: Option<&StoredRule>, id: RuleId, wanted: Rule) -> StoredRule 
     StoredRule { id, version: before.version + 1, definition }
 }
 
-/// Makes the minute judge a rule on each of its devices or on its room, even if this request ends before the rule is
-/// judged. It also judges devices whose readings come while some process does not know the rule yet.
+/// Stores a recheck: the next minute judges a rule on each device or on its room, even if this request ends too early.
+/// That judgement also has the devices whose readings come while some process does not know the rule yet.
 async fn judge_later(rule: &StoredRule, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
     if !rule.definition.is_on {
         return Ok(());

@@ -9,7 +9,7 @@ use table::MAX_CACHED_ENTRIES;
 use crate::ports::Store;
 use crate::shared_state::Call;
 
-/// The warnings about a saved rule: those about its subjects, and that nobody is told.
+/// The warnings about a saved rule: about its subjects, and that there is no channel, so that nobody is told.
 pub(crate) async fn of(
     rule: &Rule,
     call: &mut Call<'_, impl Store>,
@@ -77,8 +77,8 @@ fn of_devices(rule: &Rule, devices: &[&Device]) -> Option<String> {
 }
 
 /// The warning that a rule on several devices is not judged, because the registry has more devices than a process keeps
-/// in memory. Rules on a limit of a metric or on steps of a counter get none: they are judged when the quarter of an
-/// hour is rolled up.
+/// in memory. Rules on a limit of a metric or on steps of a counter get no warning: they are judged when the quarter of
+/// an hour is rolled up.
 fn of_unknown_devices(rule: &Rule) -> Option<String> {
     let (member, unjudged) = match (&rule.scope, &rule.watch) {
         (Scope::RoomMean(_), _) => ("mean_of_room", "no mean is judged"),

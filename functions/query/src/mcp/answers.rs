@@ -57,7 +57,8 @@ impl<S: Store> ToolApi<'_, '_, S> {
         }
     }
 
-    /// Rows, with units: those of the requested metrics, or, if the request names no metric, of the metrics in the rows.
+    /// Rows, with units: those of the requested metrics, or, if the request names no metric, of the metrics in the
+    /// rows.
     async fn rows_of_metrics(
         &mut self,
         request: ToolRequest,
@@ -94,8 +95,8 @@ impl<S: Store> ToolApi<'_, '_, S> {
         Ok(answer)
     }
 
-    /// A page of devices. If it is too large, the page is requested again with fewer devices, so that the cursor follows
-    /// the last shown device.
+    /// A page of devices. If it is too large, the page is requested again with fewer devices, so that the cursor
+    /// follows the last shown device.
     async fn devices(
         &mut self,
         request: ToolRequest,

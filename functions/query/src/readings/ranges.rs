@@ -74,8 +74,8 @@ async fn answer(
     Ok(range.respond(call.request, &call.params, &page, of))
 }
 
-/// Reads until a page of CSV is full, in steps: each new column makes every row larger. Readings that do not fit cost
-/// read units for nothing.
+/// Reads until a page of CSV is full. Reads in steps, because each new column makes every row larger, and readings that
+/// do not fit cost read units for nothing.
 ///
 /// A page grows at most with the square of its rows. A step reads at most up to four times as many readings as before,
 /// and so at most about twice as many as fit.
@@ -199,7 +199,7 @@ pub(crate) fn time_range(params: &Params, now: Timestamp) -> Result<TimeRange, P
     })
 }
 
-/// The range from `from` to `to`. If one of them is absent, the range is open at that end.
+/// The range from `from` to `to`. Without `from` or `to`, the range is open at that end.
 pub(crate) fn open_range(params: &Params, now: Timestamp) -> Result<TimeRange, Problem> {
     let end = |name: &str, default| match timestamp(params, name) {
         Some(text) => Timestamp::parse(&text, now).map_err(|why| Problem::field(name, why)),

@@ -44,7 +44,7 @@ pub(crate) async fn readings(call: &mut Call<'_, impl Store>) -> Result<Response
         call.shared.late.mark(call.session.at(clock.now()), changed).await
     };
     let marked = mark(call).await?;
-    // Asked for before the deletion too: if the deletion is cut off, alerts judge what is left.
+    // A recheck is noted before the deletion too: if the deletion is cut off, alerts judge the readings that are left.
     judge_again(device.id(), range, call).await?;
     let outcome = call.session.delete_readings(&keys).await;
     if marked.is_some_and(|until| until <= clock.now()) {

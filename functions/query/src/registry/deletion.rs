@@ -21,8 +21,8 @@ use crate::shared_state::{Call, SharedState};
 
 /// The maximum number of a device's items that one request removes.
 const MAX_REMOVED: usize = 10_000;
-/// The number of items that are found and removed between two checks of the remaining time. Few are found at once: a
-/// read without an item's values costs as much as one with them.
+/// The number of items that are found and removed between two checks of the remaining time. The number is small,
+/// because finding the keys of items costs as much as reading whole items.
 const CHUNK: usize = 250;
 /// With less time left, a request stops removing and answers.
 const MIN_REMAINING: Duration = Duration::from_secs(3);
@@ -48,7 +48,7 @@ pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, 
         return Ok(over());
     }
     if continued.is_none() {
-        // Otherwise a judgement would take its alerts back, as its readings go.
+        // The device's alerts end before its readings are removed. Otherwise a judgement would take the alerts back.
         judging::end_device(call.session, &id).await?;
     }
 
@@ -66,7 +66,7 @@ pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, 
 
     let removal = remove(&id, found, call).await?;
     if removal.removed > CHUNK {
-        // The last ones were found just now.
+        // The last items were found later than the first note says.
         call.session.note_found(&id, clock.now()).await?;
     }
     Ok(answer(&deletion, &removal, quiet))
@@ -138,7 +138,7 @@ struct Removal {
     removed: usize,
     /// The items that were found and not removed.
     left: usize,
-    /// Whether there are more than those that were found.
+    /// Whether the device has items that were not found yet.
     has_more: bool,
 }
 
@@ -186,7 +186,8 @@ async fn end(
 ) -> Result<Response, Problem> {
     let DeletedDevice { id, deletion } = device;
 
-    // Once more, because a judgement that began before the mark may have stored a state. It would fire for ever.
+    // The device's alerts end once more: a judgement that began before the mark may have stored a state, which would
+    // fire for ever.
     judging::end_device(call.session, &id).await?;
     let now = call.shared.clock.now();
     let wait = deletion.found.saturating_add(quiet).since(now);
@@ -267,7 +268,8 @@ fn sentence_about(devices: &[&DeviceId], one_does: &str, several_do: &str) -> St
     }
 }
 
-/// `DELETE /homes/{id}`: takes all rooms out of the home. Without rooms the home is gone.
+/// `DELETE /homes/{id}`: takes all rooms out of the home. Without rooms the home is gone. If time runs out, the answer
+/// is 202, and the same request, sent again, takes out the rest.
 pub(crate) async fn home(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let SharedState { registry, .. } = call.shared;
 

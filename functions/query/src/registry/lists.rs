@@ -51,7 +51,7 @@ async fn page_of_devices(
     let with_latest = call.params.flag("latest");
     let mut devices: Vec<&Device> = found.iter().map(|(device, _)| &**device).collect();
     if with_latest {
-        // Reading newest values costs units, so only those that fit into the answer are read.
+        // Reading newest values costs units, so they are read only for devices that fit into the answer.
         let fitting = pagination::fitting(devices.iter().copied());
         if fitting < devices.len() {
             rest = fitting.checked_sub(1).map(|last| found[last].1.clone());

@@ -32,7 +32,7 @@ pub(crate) async fn device_of(
     }
 }
 
-/// Devices by their ids, without those that are not known.
+/// Devices by their ids. Unknown devices are left out.
 pub(crate) async fn devices_by_id(
     ids: BTreeSet<&DeviceId>,
     call: &mut Call<'_, impl Store>,
@@ -89,8 +89,8 @@ pub(crate) async fn rooms_of_home(
     Ok(known)
 }
 
-/// The devices in the room that the request's path names, for a list. If a large registry is due to be read again,
-/// the devices are read from the room index instead, if there is one.
+/// The devices in the room that the request's path names, for a list. If a large registry is due to be read again, the
+/// devices are read from the room index instead, if the table has this index.
 pub(crate) async fn members_of_room(
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
@@ -102,7 +102,7 @@ pub(crate) async fn members_of_room(
             return Err(not_found("room", id.as_str()));
         }
 
-        // A failure of the index is returned. The other way, reading the whole registry, would cost most of all.
+        // A failure of the index is returned. To read the whole registry instead would cost most of all.
         let (rooms, mut found) = ([id].into(), FoundDevices::of(old));
         let after = list.after();
         let page = PageStart { after: after.as_ref(), limit: list.limit() };

@@ -77,7 +77,8 @@ pub(crate) async fn seen_in_each(
     Ok(at_once(ROOM_CONCURRENCY, requests).await?.into_iter().collect())
 }
 
-/// The devices that may have readings of some rooms in a range. Reads those that memory does not hold into `registry`.
+/// The devices that may have readings of some rooms in a range. Reads the devices that memory does not hold into
+/// `registry`.
 pub(crate) async fn now_or_seen_in_rooms(
     horizon: &Horizon,
     registry: &mut FoundDevices,

@@ -1,7 +1,8 @@
 //! Finds devices by name, kind, tags, attributes and newest values. Edits nothing.
 //!
-//! If memory holds all devices, the search looks there; in a larger registry it asks the attribute index. Both find the
-//! same devices, each in an order of its own. Without a condition, the devices are read from the table page by page.
+//! If memory holds all devices, the search looks there. For a larger registry it asks the attribute index; without a
+//! condition, it reads the devices from the table page by page. Memory and index find the same devices, each in an
+//! order of its own.
 
 mod index;
 mod newest;

@@ -44,7 +44,7 @@ struct CostRequest {
     series: SeriesRequest,
     /// The tariffs that the request names.
     tariffs: Vec<TariffId>,
-    /// Whether the rows are the lines of each row.
+    /// Whether the answer has the lines of each row (`lines=1`).
     has_lines: bool,
     has_shares: bool,
 }
@@ -156,7 +156,7 @@ struct BillGroup<'a> {
 }
 
 impl<'a> BillGroup<'a> {
-    /// All tariffs by the meters of the first, or each by its own.
+    /// Groups tariffs. If `is_compared`, all are billed by the meters of the first tariff, else each by its own meters.
     fn of(tariffs: &'a [KnownTariff], is_compared: bool) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for known in tariffs {
@@ -245,7 +245,7 @@ impl<'r, S: Store> Biller<'r, S> {
         Ok(bills)
     }
 
-    /// Reads what so many bills of each tariff of a group need. The bill of a share needs the meters only for tiers.
+    /// Reads the data for a number of `bills` of each tariff of a group. A share alone needs the meters only for tiers.
     async fn read(
         &mut self,
         group: &BillGroup<'_>,
@@ -305,8 +305,8 @@ impl<'r, S: Store> Biller<'r, S> {
         Ok(read)
     }
 
-    /// The steps of a group: local days of the home, or quarters of an hour, cut at the rows. Tiers begin with the month. A
-    /// share has the tier in which the meter is, and so needs quarters.
+    /// The steps of a group: local days of the home, or quarters of an hour, cut at the rows. Tiers begin with the
+    /// month. A share has the tier in which the meter is, and so needs quarters.
     fn steps(&self, group: &BillGroup<'_>, has_shares: bool) -> Result<StepPlan, Problem> {
         let rows = self.plan.grid.rows();
         let (range, home) = (self.plan.grid.range(), self.plan.horizon.zone());

@@ -57,7 +57,8 @@ pub(super) struct Summing<'a> {
 }
 
 impl<'a> Summing<'a> {
-    /// The shown devices in two groups: the first is always read, the second unless a meter counts in its place.
+    /// The shown devices in two groups: the first is always read, a device of the second only if no meter counts in its
+    /// place.
     fn in_order_of_reading(
         &self,
         metered: Vec<MeteredDevice<'a>>,

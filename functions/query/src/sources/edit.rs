@@ -94,7 +94,8 @@ fn ensure_format_is_read(source: &PolledSource) -> Result<(), MemberError> {
     Err(MemberError::of("format", why))
 }
 
-/// The secrets to store with a source; `None` if the stored ones stay. They stay if request and reader do.
+/// The secrets to store with a source. `None` if the stored secrets stay, because the request and the reader of its
+/// answer are the same.
 fn secrets_to_store(
     source: &PolledSource,
     given: Option<SecretTexts>,

@@ -11,7 +11,7 @@ use crate::registry::lookup;
 use crate::series::cost::meter::{BilledMeter, known_device};
 use crate::shared_state::Call;
 
-/// The price of a kWh from which it looks like a number in hundredths, by currency.
+/// By currency, the lowest price of a kWh that looks like a number of hundredths, such as cents.
 const LIKE_CENTS: [(&str, i64); 7] =
     [("EUR", 3), ("GBP", 3), ("USD", 3), ("CHF", 3), ("NOK", 10), ("SEK", 10), ("DKK", 10)];
 
@@ -60,7 +60,7 @@ fn shares(tariff: &WrittenTariff) -> impl Iterator<Item = String> {
     })
 }
 
-/// Warnings of names that end with their newest line, though an older line has no end.
+/// Warnings of names whose newest line has an end, though an older line of the name has none.
 fn ends(tariff: &WrittenTariff) -> impl Iterator<Item = String> {
     tariff.lines.iter().filter_map(|line| {
         let end = line.to?;

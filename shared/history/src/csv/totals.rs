@@ -417,7 +417,8 @@ mod tests {
     fn an_empty_part_is_nothing_and_a_row_without_a_part_is_counted() {
         let rows = [ROWS[0], ROWS[1], "2026-01-11T10:20:00Z,,", ROWS[2]];
         let (readings, said) = read("", &["k=total(A+B)*2", "both=A+B"], &rows);
-        assert_eq!(readings, ["10:00 both:1.5,k:3", "10:15 k:7", "10:30 both:12,k:31"]);
+        let refused = "line 3: both: B is empty, so there is no sum";
+        assert_eq!(readings, [refused, "10:00 both:1.5,k:3", "10:15 k:7", "10:30 both:12,k:31"]);
         assert!(
             said.contains("without --interval")
                 && said.ends_with("left out     1 rows without an amount of k"),

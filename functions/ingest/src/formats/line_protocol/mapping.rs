@@ -61,7 +61,7 @@ pub(crate) struct MappingRules {
     pub(crate) device: Option<DeviceId>,
     /// The prefix of every id.
     pub(crate) prefix: Option<DeviceId>,
-    /// The tags that identify a device, in this order; if empty, all tags that do not describe.
+    /// The tags that identify a device, in this order; if empty, all tags that do not describe the device.
     pub(crate) device_tags: Vec<String>,
     /// The tag that names a room.
     pub(crate) room_tag: Option<String>,

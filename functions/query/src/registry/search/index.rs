@@ -181,7 +181,8 @@ struct Driver<'c> {
 }
 
 /// Chooses the condition whose entries are read. A cursor says which condition it continues. Without a cursor, a page
-/// of entries of each condition is read, and the condition with the fewest is chosen.
+/// of entries of each condition is read, and the condition with the fewest entries is chosen. If each condition has
+/// more than a page, an equality is preferred.
 async fn driver<'c>(
     own: &[&'c SearchCondition],
     list: &ListRequest,

@@ -77,8 +77,8 @@ pub(super) async fn find<'a>(
     })
 }
 
-/// Tests candidates by their newest values, until more than `limit` have passed. Returns those that passed, and how
-/// many were tested.
+/// Tests candidates by their newest values, until more than `limit` have passed. Returns the devices that passed, and
+/// the number of tested devices.
 async fn page_of<'a>(
     candidates: &[&'a Device],
     newest: &NewestValues<'_>,

@@ -79,7 +79,7 @@ impl MetricColumn {
         is_combined: bool,
     ) -> Result<Option<Self>, Problem> {
         let Some(first) = infos.first() else { return Ok(None) };
-        // If the metric is a counter or a power on at least one device, it is a sum.
+        // If the metric is a counter or a power on at least one device, the column is a sum.
         let mut rules = infos.iter().map(|info| MetricRule::of(info));
         let rule = rules.find(|rule| *rule != MetricRule::Gauge).unwrap_or(MetricRule::Gauge);
 

@@ -87,7 +87,7 @@ struct RoomSummary<'a> {
 /// The devices that form a row together.
 struct RowGroup<'a> {
     of: GroupOf<'a>,
-    /// The device, if it is one of several that have a row each.
+    /// The device, if the answer may have several devices with a row each.
     device_id: Option<&'a DeviceId>,
     columns: MetricColumns,
     devices: Vec<DeviceRows<'a>>,
@@ -106,7 +106,7 @@ impl<'a> RowGroup<'a> {
         Self { of, device_id, columns, devices: vec![device], counted, left_out, moved_meters }
     }
 
-    /// The rows of a group of devices. Sums leave out the devices in `meters`, which another device measures too. Means
+    /// The rows of a group of devices. Sums leave out the devices in `exclusions`, which a meter measures too. Means
     /// leave out a device's metric that does not describe the room.
     fn combined(
         of: GroupOf<'a>,

@@ -55,7 +55,7 @@ pub(crate) fn respond(
 
     if format == Format::Json {
         body.extend_from_slice(b"],");
-        // Without its `{`, because its members continue the object that `data` begins.
+        // The `{` of `about` is left out: the members of `about` continue the object that begins with `data`.
         body.extend_from_slice(&json(about)[1..]);
         body.push(b'\n');
     }

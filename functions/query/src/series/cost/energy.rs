@@ -10,12 +10,12 @@ use super::meter::BilledMeter;
 use super::{Biller, StepPlan};
 use crate::ports::Store;
 
-/// The shortest time without a value for which it counts as unknown what was used.
+/// If a meter is silent for at least this time, the used energy counts as unknown.
 const MIN_UNKNOWN: TimeDelta = TimeDelta::minutes(15);
 
 impl<S: Store> Biller<'_, S> {
-    /// What meters used and sold in each step; the meters are added up. One is read after another, because the rows of
-    /// all meters at once would take too much memory.
+    /// What meters used and sold in each step; the meters are added up. They are read one after the other, because the
+    /// rows of all meters at once would take too much memory.
     pub(super) async fn metered(
         &mut self,
         meters: &[BilledMeter<'_>],
@@ -45,7 +45,8 @@ fn empty_step(range: &TimeRange) -> EnergyStep {
     }
 }
 
-/// Adds what a meter measured. Until `rolled_up`, each time has a reading or the meter was silent.
+/// Adds what a meter measured. A time without readings counts as silence only before `rolled_up`, because later
+/// readings may still be missing.
 fn add(
     steps: &mut [EnergyStep],
     meter: &BilledMeter<'_>,
@@ -77,8 +78,8 @@ fn is_unknown(range: TimeRange, row: &RowValues) -> bool {
     range.length() - known >= MIN_UNKNOWN.min(range.length())
 }
 
-/// Adds what was measured over a longer time than a quarter of an hour: parts of a counter's steps, or all energy of a power
-/// whose readings are means of hours.
+/// Adds what was measured over a longer time than a quarter of an hour: parts of a counter's steps, or all energy of a
+/// power whose readings are means of hours.
 fn add_estimated(
     step: &mut EnergyStep,
     per: Per,

@@ -13,9 +13,9 @@ type KnownDevices = BTreeMap<DeviceId, Device>;
 /// The metrics of one device that are billed.
 pub(crate) struct BilledMeter<'a> {
     pub(super) device: &'a Device,
-    /// The metrics of what is used, then those of what is sold.
+    /// The metrics of used amounts, then the metrics of sold amounts.
     pub(super) names: Vec<MetricName>,
-    /// How many of the names are of what is used.
+    /// The number of metrics of used amounts.
     pub(super) used: usize,
     pub(super) factor: Option<Exact>,
 }
@@ -82,7 +82,7 @@ impl<'a> BilledMeter<'a> {
         }
     }
 
-    /// The unit of what is billed: kWh of energy, and of what a factor makes kWh.
+    /// The unit of the prices: kWh for energy, for power, and for a meter with a factor; else the unit of the metric.
     pub(super) fn unit(&self) -> &'a str {
         let info = self.names.first().and_then(|name| self.device.metrics().get(name));
         let unit = info.and_then(|info| info.unit.as_ref());
@@ -91,7 +91,7 @@ impl<'a> BilledMeter<'a> {
     }
 }
 
-/// A device that a tariff names, with a metric; or what is not known of it.
+/// A device that a tariff names, if the device has sent the `metric`. The error says what is unknown.
 pub(crate) fn known_device<'a>(
     id: &DeviceId,
     metric: Option<&MetricName>,

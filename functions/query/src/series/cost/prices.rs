@@ -11,7 +11,7 @@ use super::{Biller, StepPlan};
 use crate::ports::Store;
 
 impl<S: Store> Biller<'_, S> {
-    /// The prices that the rows need. A device or a metric that is not known has none.
+    /// The prices that the rows need. An unknown device or metric has no prices.
     pub(super) async fn prices(&mut self, tariffs: &[&Tariff]) -> Result<Prices, Problem> {
         let range = self.plan.grid.range();
         let sources: BTreeSet<&PriceSource> =

@@ -225,7 +225,7 @@ pub(crate) async fn read_rows<'a, 'n, S: Store>(
     at_once(DEVICE_CONCURRENCY, reads).await
 }
 
-/// The rooms that have rows in an answer about all devices by rooms. Tells which readings are in no row.
+/// The rooms that have rows in an answer about all devices by rooms. They say which readings are in no row.
 pub(crate) struct RoomsOfRows<'a>(BTreeSet<&'a RoomId>);
 
 impl<'a> RoomsOfRows<'a> {
@@ -239,8 +239,8 @@ impl<'a> RoomsOfRows<'a> {
         room.is_some_and(|room| self.0.contains(room))
     }
 
-    /// Whether a device has rows in a group. In the group `NoRoom` it has none if it sent something in a room of the
-    /// answer, and nothing without a room.
+    /// Whether a device has rows in a group. In the group `NoRoom`, a device has no rows if it sent readings in a room
+    /// of the answer, and none without a room.
     pub(crate) fn has_rows(&self, group: &DeviceGroup<'_>, values: &DeviceRows<'_>) -> bool {
         let pieces = || values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
         let is_of_rows = pieces().flatten().any(|room| self.has(room.as_ref()));

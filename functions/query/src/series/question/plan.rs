@@ -49,7 +49,8 @@ impl RowPlan {
         DeviceQuestion::of(device, &self.grid, &self.horizon, Level::of(self.unit), self.now)
     }
 
-    /// How far the rollups lag in a range; to be called after the rollups are read. For a room, each device's lag counts: rollups say which devices were there.
+    /// How far the rollups lag in a range. Call this after the rollups are read. Without a `device`, the lag of every
+    /// device counts: for a room, rollups say which devices were there.
     pub(crate) fn lag(&self, range: TimeRange, device: Option<&Device>) -> Option<RollupLag> {
         self.unfolded.as_ref()?.lag_of(range, device.map(Device::id))
     }
