@@ -211,7 +211,7 @@ fn announce(system: &System, args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The address by which other machines reach this one. Sends nothing: a datagram socket only looks up the route.
+/// The address of this machine in its network. Sends nothing: a datagram socket only looks up the route.
 fn outward_address(any: IpAddr) -> io::Result<IpAddr> {
     let socket = UdpSocket::bind((any, 0))?;
     // An address reserved for documentation, which nobody uses.

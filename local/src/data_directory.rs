@@ -95,7 +95,7 @@ impl DataDirectory {
         }
     }
 
-    /// Closes data that this process opened, when no other process uses them.
+    /// Closes the data that this process opened, as soon as no other process uses the data.
     pub async fn close(self) -> anyhow::Result<()> {
         match self {
             Self::Running(..) => Ok(()),

@@ -78,7 +78,7 @@ pub struct Options {
     pub page_url: Option<String>,
     /// The command as its user calls it, for command lines on the web page; `roomtide` by default.
     pub command: Option<String>,
-    /// The option that names the data in such command lines; `None` if they find it by themselves.
+    /// The option that names the data in such command lines; `None` if the commands find the data without an option.
     pub data_option: Option<String>,
     /// A URL that is requested every five minutes, so that a monitoring service notices a stopped system; by default
     /// none.

@@ -198,8 +198,8 @@ fn is_change(event: &serde_json::Value) -> bool {
     event["eventName"] != "MODIFY" || images["OldImage"] != images["NewImage"]
 }
 
-/// Reads from a function's response which records of a batch failed: the earliest one that the response names, and all
-/// later ones. The first record of `records` has the position `start` in the batch.
+/// Reads from a function's response the records of a batch that failed: from the earliest named record on. The first
+/// record of `records` has the position `start` in the batch.
 fn outcome(response: &DynamoDbEventResponse, records: &[EventRecord], start: usize) -> Outcome {
     let mut first = None;
     for failure in &response.batch_item_failures {

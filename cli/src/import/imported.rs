@@ -245,8 +245,8 @@ impl<'a> Imported<'a> {
         }
     }
 
-    /// Reads a stored round back, and notes that it is stored. Once the table lacks something, neither its
-    /// round nor a later one counts as stored, so that a run which continues sends and names it again.
+    /// Reads a stored round back, and notes that it is stored. If the table lacks a value, neither this round nor a later
+    /// one counts as stored. A run that continues then sends the value and names it again.
     pub(super) fn note_stored(&self, round: &SentRound) -> anyhow::Result<()> {
         if let Ok(table) = &self.table {
             let read_back = &mut self.seen.borrow_mut().read_back;

@@ -135,7 +135,7 @@ pub(super) fn test(answer: &Value) -> String {
     lines + "nothing is stored\n"
 }
 
-/// The line of a device: its id, its room, and its name if the maker has one.
+/// The line of a device: the id, the room, and the name at the maker.
 fn device(device: &Value) -> [String; 3] {
     let room = device["room"].as_str().map_or("no room".to_owned(), |room| format!("room {room}"));
     [format!("device {}", text(device, "id")), room, text(device, "name").to_owned()]

@@ -38,7 +38,7 @@ impl DirectoryLock {
 
 impl Drop for DirectoryLock {
     /// Unlocks explicitly: closing the file is not enough. A child process that was started at this moment still has
-    /// the file open, and `flock(2)` keeps the lock until all copies are closed or one of them is unlocked.
+    /// the file open. `flock(2)` keeps the lock until all copies are closed, or until one copy is unlocked.
     fn drop(&mut self) {
         // If unlocking fails, the lock ends with the process.
         let _ = self.0.unlock();

@@ -55,10 +55,7 @@ pub(crate) fn event(
             "requestId": id,
             "routeKey": route_key,
             "stage": "$default",
-            "time": DateTime::from_timestamp_millis(now.as_millis())
-                .unwrap_or_default()
-                .format("%d/%b/%Y:%H:%M:%S %z")
-                .to_string(),
+            "time": time_of_log(now),
             "timeEpoch": now.as_millis(),
         },
         "isBase64Encoded": false,
@@ -75,13 +72,23 @@ pub(crate) fn event(
         event["queryStringParameters"] = json!(query);
     }
 
-    let cookies = parts.headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
-    let cookies: Vec<_> = cookies.flat_map(|value| value.split("; ")).collect();
+    let cookies = cookies(parts);
     if !cookies.is_empty() {
         event["cookies"] = json!(cookies);
     }
 
     serde_json::from_value(event)
+}
+
+/// A time as Apache's log has it.
+fn time_of_log(now: Timestamp) -> String {
+    let time = DateTime::from_timestamp_millis(now.as_millis()).unwrap_or_default();
+    time.format("%d/%b/%Y:%H:%M:%S %z").to_string()
+}
+
+fn cookies(parts: &Parts) -> Vec<&str> {
+    let headers = parts.headers.get_all(COOKIE).into_iter();
+    headers.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split("; ")).collect()
 }
 
 /// Sets the body of an event, as text or as base64.

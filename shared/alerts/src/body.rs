@@ -37,7 +37,7 @@ pub struct Post<'a> {
     /// The messages, at least one.
     pub notices: &'a [Notice<'a>],
     /// Rules for which many devices fire at once, so that messages are counted and not listed. Each has its number of
-    /// devices: those with messages of the last ten minutes and those with messages that waited.
+    /// devices, with messages of the last ten minutes or with older messages that waited.
     pub storms: &'a BTreeMap<RuleId, usize>,
     /// The address of the page that shows more, and on which an alert is acknowledged.
     pub link: &'a str,

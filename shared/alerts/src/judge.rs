@@ -165,8 +165,8 @@ pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
 /// Whether a batch of one device, in order of time, certainly changes no state, so that no reading has to be read.
 ///
 /// A batch changes no state if the state is at rest and every value is within the clearing limit. A value between the
-/// clearing limit and the limit could prolong an earlier breach. A reading without a value may stand in the place of one
-/// that ended the breach, unless it is newer than all that was judged; without a state, the device may have come into the
+/// clearing limit and the limit could prolong an earlier breach. A reading without a value may have replaced the one that
+/// ended the breach, unless the reading is newer than all judged ones. Without a state, the device may have come into the
 /// rule's group in a breach. A batch that is older than a day is skipped too, unless it may correct what an alert fires
 /// for. Younger late readings, as of a gateway that was offline for hours, may show a breach that still lasts.
 pub fn can_be_skipped(

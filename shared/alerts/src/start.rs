@@ -37,13 +37,13 @@ impl Start {
     /// an hour and the rule's `for` or `clear_for` before it: at most a day back, or [`MAX_BACK_FIRING`] while the
     /// alert fires, because the reading may be its cause. In the order of the code:
     ///
-    /// - without a state: before the touched reading, or a day back;
-    /// - with an anchor that cannot be trusted: a day back;
-    /// - if nothing was touched: at the anchor;
-    /// - if the touched reading is out of reach: as far back as is permitted;
-    /// - if it is before the anchor: before it;
-    /// - if it is later, and the state is at rest: before it, or at the anchor if that is later;
-    /// - else: at the anchor.
+    /// - Without a state: before the touched reading, or a day back.
+    /// - With an anchor that cannot be trusted: a day back.
+    /// - If nothing was touched: at the anchor.
+    /// - If the touched reading is out of reach: as far back as is permitted.
+    /// - If the reading is before the anchor: before the reading.
+    /// - If the reading is later, and the state at rest: the later of before the reading and the anchor.
+    /// - Otherwise: at the anchor.
     pub fn of(
         rule: &Rule,
         state: Option<&EpisodeState>,

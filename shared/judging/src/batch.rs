@@ -59,10 +59,10 @@ struct Match<'a> {
 impl<S: Store> JudgingSession<'_, S> {
     /// Judges the rules on the devices of a batch:
     ///
-    /// - budgets and counters never, because they wait for whole quarters of an hour;
-    /// - other rules on up to `MAX_FEW` devices always;
-    /// - rules on more devices only if they limit a metric, and a late reading is of a quarter that may have a rollup.
-    ///   For the rest `rollup` stores a recheck if a quarter breaks the rule.
+    /// - Budgets and counters: never, because they wait for whole quarters of an hour.
+    /// - Other rules on up to `MAX_FEW` devices: always.
+    /// - Rules on more devices: only if they limit a metric, and the quarter of a late reading may have a rollup. For the
+    ///   rest `rollup` stores a recheck if a quarter breaks the rule.
     ///
     /// Devices whose newest reading in the batch is over 31 days old are ignored. If rules or states cannot be read,
     /// the report asks to judge all other devices again. If devices cannot be read for now, it asks to judge these

@@ -1,7 +1,7 @@
 //! Reads a state and stores a judgement in its place. Judges nothing.
 //!
-//! A fold makes a [`NextState`], the table gets it as a [`NewJudgement`] and answers a [`JudgementOutcome`], of which a
-//! [`JudgementResult`] is made.
+//! A fold makes a [`NextState`]. The table gets it as a [`NewJudgement`] and answers a [`JudgementOutcome`], which becomes a
+//! [`JudgementResult`].
 
 use std::fmt;
 

@@ -322,8 +322,8 @@ fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Resul
 }
 
 impl Bound {
-    /// Returns the value of a row; `None` if no cell has a measurement. A sum of which only some cells have one is refused;
-    /// in a sum of amounts, empty cells are skipped.
+    /// Returns the value of a row; `None` if no cell has a measurement. If only some cells of a sum have one, the sum is
+    /// refused; in a sum of amounts, empty cells are skipped.
     fn value(
         &self,
         row: &StringRecord,
