@@ -57,6 +57,8 @@ pub(super) struct ImportFacts {
     pub(super) sent: BTreeMap<DeviceId, LastSent>,
     /// The end of the take-back of the import.
     pub(super) taken_back: Option<Timestamp>,
+    /// Whether a take-back has begun, so that some of the devices may be gone.
+    pub(super) is_take_back_begun: bool,
 }
 
 impl Deref for ImportState {
@@ -225,7 +227,7 @@ impl ImportState {
             lock: Some(lock),
             has_changed: is_file && !is_unchanged && earlier.stored.lines > 0,
             had_sent: !earlier.sent.is_empty(),
-            known: ImportFacts { taken_back: None, ..earlier },
+            known: ImportFacts { taken_back: None, is_take_back_begun: false, ..earlier },
             ..Self::default()
         };
         if again || !is_unchanged {
@@ -452,6 +454,7 @@ impl ImportFacts {
                 // Some of it may be deleted, so an import that continues would leave it out.
                 self.stored = StoredLines::default();
                 self.taken_back = ended;
+                self.is_take_back_begun = true;
             }
         }
     }

@@ -37,7 +37,7 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     let at = SystemAt { url: Some(url.clone()), ..args.at.clone() };
     at.work(Unnamed::Server, |client| {
         ensure_may_edit(client).context("nothing is taken back")?;
-        if state.stored.lines > 0 {
+        if !state.is_take_back_begun {
             Brought::of(&state).ensure_any_is_there(client)?;
         }
         if !args.yes {
@@ -264,17 +264,20 @@ mod tests {
         drop(state);
 
         let answers = [
-            (403, 200, "answers 403"),
-            (400, 403, "not all is"),
-            (400, 200, ""),
-            (400, 200, "was taken back at"),
+            (403, 200, 200, "answers 403"),
+            (400, 404, 200, "has no device of this import"),
+            (400, 200, 403, "not all is"),
+            (400, 200, 200, ""),
+            (400, 200, 200, "was taken back at"),
         ];
-        for (edit, delete, expected) in answers {
-            let server = fake_server::serve(move |_, request| match &*request.method {
-                "GET" => Reply::of(200, r#"{"status":"ready","up":"0s"}"#),
-                "PATCH" => Reply::of(edit, "{}"),
-                _ => Reply::of(delete, r#"{"deleted": 11, "has_more": false}"#),
-            });
+        for (edit, known, delete, expected) in answers {
+            let server =
+                fake_server::serve(move |_, request| match (&*request.method, &*request.path) {
+                    ("GET", "/devices/d") => Reply::of(known, r#"{"metrics": {}}"#),
+                    ("GET", _) => Reply::of(200, r#"{"status":"ready","up":"0s"}"#),
+                    ("PATCH", _) => Reply::of(edit, "{}"),
+                    _ => Reply::of(delete, r#"{"deleted": 11, "has_more": false}"#),
+                });
             let words =
                 ["import", path.to_str().unwrap(), "--take-back", "--yes", "--url", &server.url];
             let said = run(&parsed(words).unwrap()).err().map(|error| format!("{error:#}"));

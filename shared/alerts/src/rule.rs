@@ -6,6 +6,8 @@ use chrono::TimeDelta;
 use domain::{CalendarUnit, Decimal, DeviceId, Label, MetricName, RoomId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::fold::Observation;
+
 /// The longest `for` and `clear_for`. A fold begins an hour and the longer of both before a reading, so less than a
 /// day.
 pub const MAX_FOR: TimeDelta = TimeDelta::hours(12);
@@ -250,6 +252,12 @@ impl Rule {
     /// Whether the value of an observation is beyond a limit, or clear. Then a fold needs no earlier observation.
     pub fn is_decisive(&self, value: Option<&Decimal>) -> bool {
         matches!(self.side(value), Some(Side::Breach | Side::Clear))
+    }
+
+    /// Whether the first decisive one of some observations is beyond a limit.
+    pub fn begins_in_breach(&self, observations: &[Observation]) -> bool {
+        let sides = observations.iter().filter_map(|each| self.side(each.value.as_ref()));
+        sides.filter(|side| *side != Side::Between).next() == Some(Side::Breach)
     }
 
     /// What silence means for the rule. A rule about silence counts silence as the breach.

@@ -16,6 +16,7 @@ pub struct Start {
     before: ReadingsBefore,
     looks_back_to: Timestamp,
     keeps_phase: bool,
+    doubted: Option<Timestamp>,
 }
 
 /// The readings at or before the start of a fold that the fold needs.
@@ -72,7 +73,7 @@ impl Start {
         let is_at_rest =
             state.due.is_none() && matches!(state.anchor.fold.phase, Phase::Normal { .. });
         if touched < from {
-            Self::out_of_reach(state, touched, from)
+            Self::out_of_reach(state, from)
         } else if touched <= anchor {
             Self::within_history(state, from)
         } else if is_at_rest && from > anchor {
@@ -92,10 +93,10 @@ impl Start {
     ) -> Self {
         let from = reach_before(rule, touched.unwrap_or(now), now, MAX_BACK);
         match state.filter(|state| state.changed == rule.changed) {
-            Some(state) => match touched.filter(|touched| *touched < from) {
-                Some(touched) => Self::out_of_reach(state, touched, from),
-                None => Self::within_history(state, from),
-            },
+            Some(state) if touched.is_some_and(|touched| touched < from) => {
+                Self::out_of_reach(state, from)
+            }
+            Some(state) => Self::within_history(state, from),
             None => Self::by_decisive_reading(from),
         }
     }
@@ -109,7 +110,12 @@ impl Start {
         let begin = begin.map_or(day, |since| since.min(day)).saturating_add(-SETTLING);
         let looks_back_to = begin.min(day.saturating_add(-MAX_BACK));
         let earliest = now.saturating_add(-MAX_BACK_FIRING);
-        Self { looks_back_to: looks_back_to.max(earliest), ..Self::by_decisive_in(state, day) }
+        Self {
+            looks_back_to: looks_back_to.max(earliest),
+            // An episode whose begin is not read cannot be taken back.
+            keeps_phase: begin < earliest,
+            ..Self::by_decisive_in(state, day)
+        }
     }
 
     /// A fold that begins in the phase that the readings before it show. A breach may last although later readings lack
@@ -121,16 +127,15 @@ impl Start {
             before: ReadingsBefore::Decisive,
             looks_back_to: from.saturating_add(-MAX_BACK_FIRING),
             keeps_phase: false,
+            doubted: None,
         }
     }
 
-    /// A start after a reading that was touched. If it came in the episode that runs, it may be the cause of the episode.
-    fn out_of_reach(state: &EpisodeState, touched: Timestamp, from: Timestamp) -> Self {
+    /// A start after the touched reading, which may be the cause of the episode that fires.
+    fn out_of_reach(state: &EpisodeState, from: Timestamp) -> Self {
         let episode = state.fold.phase.fired_episode();
-        if episode.is_some_and(|episode| touched < episode.since) {
-            return Self::within_history(state, from);
-        }
-        Self::by_decisive_in(state, from)
+        let doubted = episode.map(|episode| episode.since);
+        Self { doubted, ..Self::by_decisive_in(state, from) }
     }
 
     /// A start in the episode that ran at `from` according to the state, if the readings before show that the episode
@@ -165,6 +170,17 @@ impl Start {
     /// The earliest time from which means of a room are read to find the newest decisive one.
     pub const fn looks_back_to(&self) -> Timestamp {
         self.looks_back_to
+    }
+
+    /// The begin of an episode that may have lost its cause.
+    pub const fn doubted(&self) -> Option<Timestamp> {
+        self.doubted
+    }
+
+    /// The same start, with an episode that goes on unless a decisive reading ends it.
+    #[must_use]
+    pub fn keeping_phase(self) -> Self {
+        Self { keeps_phase: true, ..self }
     }
 
     /// Whether the phase of the state goes on if no decisive reading was found.

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use alerts::{EpisodeState, JudgedReadings, LEAST_SILENCE, LONGEST_SILENCE, Start, fold_episodes};
+use alerts::{
+    AlertSubject, EpisodeState, JudgedReadings, LEAST_SILENCE, LONGEST_SILENCE, Start,
+    fold_episodes,
+};
 use chrono::TimeDelta;
 use series::SeriesError;
 use table::AlertState;
@@ -67,14 +70,28 @@ impl<S: Store> JudgingSession<'_, S> {
     ) -> Result<(Start, JudgedReadings)> {
         let RuleOnSubject { rule, touched, .. } = on_subject;
         let start = Start::of(&rule.definition, state, touched, self.table.now);
+        let start = self.with_begin(on_subject, start).await?;
         match self.readings(on_subject, &start, silent_after).await {
             Err(SeriesError::OutOfReach(_)) => {
                 let start = Start::near(&rule.definition, state, touched, self.table.now);
+                let start = self.with_begin(on_subject, start).await?;
                 let readings = self.readings(on_subject, &start, silent_after).await?;
                 Ok((start, readings))
             }
             readings => Ok((start, readings?)),
         }
+    }
+
+    /// The start with an episode that goes on, if the readings at its begin still are a breach.
+    async fn with_begin(&self, on_subject: RuleOnSubject<'_>, start: Start) -> Result<Start> {
+        let (Some(begin), AlertSubject::Device(device)) =
+            (start.doubted(), &on_subject.key.subject)
+        else {
+            return Ok(start);
+        };
+        let rule = &on_subject.rule.definition;
+        let first = self.first_observations(device, rule, begin).await?;
+        Ok(if rule.begins_in_breach(&first) { start.keeping_phase() } else { start })
     }
 
     /// Where the fold begins, and its readings, for the mean of a room whose past may have changed unseen. `None` for

@@ -221,6 +221,15 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
+    /// A device as it is now, because it may have just come into a group. While the table throttles the read, the
+    /// remembered list is used.
+    pub(crate) async fn device_now(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
+        match self.stored_device(id).await {
+            Err(error) if error.is_retryable() => self.device(id).await,
+            read => read,
+        }
+    }
+
     /// A device, read from the table now.
     pub(crate) async fn stored_device(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
         Ok(self.stored_devices(std::slice::from_ref(id)).await?.pop())

@@ -14,6 +14,8 @@ use crate::ports::Store;
 pub(crate) const MAX_READINGS: usize = 100_000;
 /// The number of readings that are read at once.
 const PAGE: usize = 2_000;
+/// The number of readings that show whether an episode still has its begin.
+const FIRST: usize = 200;
 /// The sizes of the pages that are read until a reading is decisive ([`Rule::is_decisive`]); at most all four. Most
 /// often the first reading is.
 const PAGES_BACK: [usize; 4] = [1, 20, 200, PAGE];
@@ -63,6 +65,21 @@ impl<S: Store> JudgingSession<'_, S> {
         let mut left = MAX_READINGS;
         found.extend(self.read_observations(&query, &mut left, too_many).await?);
         Ok(found)
+    }
+
+    /// The first readings of a device from an instant on.
+    pub(crate) async fn first_observations(
+        &self,
+        device: &DeviceId,
+        rule: &Rule,
+        from: Timestamp,
+    ) -> Result<Vec<Observation>> {
+        let Ok(range) = TimeRange::new(from, Timestamp::MAX) else { return Ok(Vec::new()) };
+        let (order, limit) = (Order::Ascending, FIRST);
+        let query = RangeQuery { range, order, after: None, limit, consistent: true };
+        let page = self.table.device_readings(device, &query).await?;
+        let metric = rule.watch.metric();
+        Ok(page.items.iter().map(|reading| observation(reading, metric)).collect())
     }
 
     /// The readings before an instant, by time, from the newest decisive one on. Looks back a limited number of

@@ -47,7 +47,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
     ) -> Result<JudgingReport> {
         let on_group = rules.on_groups().next();
         let device = match on_group {
-            Some(_) => self.device(id).await,
+            Some(_) => self.device_now(id).await,
             None => Ok(None),
         };
         let (rechecked, now) = (&self.judging.rechecked, self.table.now);

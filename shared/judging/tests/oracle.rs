@@ -1935,6 +1935,52 @@ async fn a_device_that_comes_into_a_group_is_judged_by_what_it_sent_before() {
     assert_eq!((world.news(), world.since()), (vec![News::Fired], vec![at(0)]));
 }
 
+/// The door opens while it is in another room, and sends its battery only when it is back.
+#[tokio::test]
+async fn a_device_that_comes_back_into_a_group_is_judged_by_what_it_sent_meanwhile() {
+    let rule = json!({"name": "Door", "room": "hall", "metric": "open", "above": 0});
+    let door = |minute, room, open| given::reading("d1", at(minute), Some(room), &[("open", open)]);
+    let world = World::new(rule, &[door(0, "hall", "1")]).await;
+    world.batch(&[door(0, "hall", "1")], at(0)).await;
+    for reading in [door(1, "hall", "0"), door(200, "shed", "1")] {
+        world.put(std::slice::from_ref(&reading)).await;
+        world.batch(std::slice::from_ref(&reading), reading.at).await;
+    }
+    world.due(at(70)).await;
+    let rules = world.rules(at(299)).await;
+    // The process remembers the device in the other room.
+    world.move_to("d1", "shed", at(298)).await;
+    world.session(at(299), &invocation()).judge_batch(&by_device(&[])).await;
+    world.move_to("d1", "hall", at(300)).await;
+
+    let since = at(300).saturating_add(-MAX_BACK);
+    let recheck = Recheck { target: given::device("d1").into(), since, after: None, touch: 1 };
+    let given = invocation();
+    let session = world.session(at(301), &given);
+    Box::pin(session.recheck(&rules, &recheck)).await.expect("memory");
+    assert_eq!(world.news().last(), Some(&News::Fired));
+    assert_eq!(world.since().last(), Some(&at(200)));
+}
+
+/// A gateway delivers what lies between the limits, more than a judgement reads, into an alert that lasts.
+#[tokio::test]
+async fn late_readings_that_end_nothing_take_no_alert_back_however_many_they_are() {
+    let reading = |second: i64, value: &str| {
+        let at = at(0).saturating_add(TimeDelta::seconds(second));
+        given::reading("d1", at, Some("hall"), &[("temperature", value)])
+    };
+    let rule =
+        json!({"name": "Warm", "device": "d1", "metric": "temperature", "above": 8, "clear": 5});
+    let world = World::new(rule, &[reading(0, "30")]).await;
+    world.batch(&[reading(0, "30")], at(0)).await;
+    let between: Vec<_> = (1..102_000).map(|second| reading(second * 2, "6")).collect();
+    world.put(&between).await;
+    let now = between.last().expect("some").at;
+    world.batch(&between[90_000..90_100], now).await;
+    world.batch(&between[..100], now).await;
+    assert_eq!(world.news(), [News::Fired]);
+}
+
 /// The alert fires for longer than a judgement looks back, and thousands of readings do not say whether it is over.
 #[tokio::test]
 async fn what_is_deleted_from_before_an_episode_does_not_end_it() {

@@ -155,8 +155,7 @@ async fn without_absent<'a>(
         let device = wanted.device;
         let Some(rooms) = rooms.get(device.id()) else { return true };
         let is_now = device.place().room().is_some_and(|room| rooms.contains(room));
-        let is_seen =
-            |room: &RoomId| seen.get(room).is_some_and(|devices| devices.contains(device.id()));
+        let is_seen = |room: &RoomId| presence::may_have_seen(seen.get(room), device.id());
         is_now || rooms.iter().any(is_seen)
     };
     Ok(wanted.into_iter().filter(may_have_been_there).collect())

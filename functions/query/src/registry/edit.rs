@@ -1,7 +1,8 @@
 //! A person's edits of the registry: PATCH. Writes nothing that the edit does not name.
 
+use alerts::MAX_BACK;
 use api::{Problem, Response};
-use domain::{DevicePatch, Edit};
+use domain::{DeviceId, DevicePatch, Edit};
 use table::{Edited, UpdateOutcome};
 
 use crate::answer::rows::{DeviceRow, RoomRow};
@@ -30,6 +31,9 @@ pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, 
 
     match call.session.edit_device(&id, &patch, now).await? {
         UpdateOutcome::Updated(Edited { device, room }) => {
+            if changes_groups(&patch) && !patch.restores {
+                judge_in_new_groups(&id, call).await?;
+            }
             let response = Response::json(200, &DeviceRow::from(&device));
             registry.keep_device(device);
             room.into_iter().for_each(|room| registry.keep_room(room));
@@ -37,6 +41,23 @@ pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, 
         }
         UpdateOutcome::ConditionFailed(Some(why)) => Err(Problem::field(&why.field(), why)),
         UpdateOutcome::ConditionFailed(None) => Err(lookup::device_not_found(&id, call).await),
+    }
+}
+
+/// Whether an edit may bring a device into the group of a rule.
+fn changes_groups(patch: &DevicePatch) -> bool {
+    patch.room != Edit::Keep || patch.kind != Edit::Keep || patch.tags != Edit::Keep
+}
+
+/// Makes the rules of the device's groups judge the device by the readings of the last day.
+async fn judge_in_new_groups(
+    id: &DeviceId,
+    call: &mut Call<'_, impl Store>,
+) -> Result<(), Problem> {
+    let since = call.session.now.saturating_add(-MAX_BACK);
+    match call.session.note_rechecks(&[(id.clone().into(), since)]).await.cause {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
     }
 }
 

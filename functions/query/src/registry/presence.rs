@@ -77,6 +77,11 @@ pub(crate) async fn seen_in_each(
     Ok(at_once(ROOM_CONCURRENCY, requests).await?.into_iter().collect())
 }
 
+/// Whether a device may be among those that were seen in a room. Of more than [`MAX_DEVICES`] devices not all were read.
+pub(crate) fn may_have_seen(seen: Option<&BTreeSet<DeviceId>>, device: &DeviceId) -> bool {
+    seen.is_some_and(|seen| seen.len() > MAX_DEVICES || seen.contains(device))
+}
+
 /// The devices that may have readings of some rooms in a range. Reads the devices that memory does not hold into
 /// `registry`.
 pub(crate) async fn now_or_seen_in_rooms(
@@ -112,4 +117,23 @@ pub(crate) async fn now_or_seen_in_rooms(
     registry.look_up(&ids, call.session).await?;
     ids.retain(|id| registry.device(id).is_some());
     Ok(RoomDevices { ids, seen, lack, units })
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::given;
+
+    use super::*;
+
+    #[test]
+    fn in_a_room_with_more_devices_than_are_read_each_device_may_have_been() {
+        let devices = |count: usize| (0..count).map(|n| given::device(&format!("d{n}"))).collect();
+        let (all, cut): (BTreeSet<_>, BTreeSet<_>) =
+            (devices(MAX_DEVICES), devices(MAX_DEVICES + 1));
+        let [known, other] = ["d0", "other"].map(given::device);
+        let found =
+            [(Some(&all), &known), (Some(&all), &other), (Some(&cut), &other), (None, &known)]
+                .map(|(seen, device)| may_have_seen(seen, device));
+        assert_eq!(found, [true, false, true, false]);
+    }
 }

@@ -272,6 +272,11 @@ fn the_unseen_past_of_a_mean_is_as_long_as_its_episode_or_two_days() {
         let start = Start::of_unseen_past(state, at_minute(now));
         let expected = (at_minute(now - day), at_minute(looks_back_to), ReadingsBefore::Decisive);
         assert_eq!((start.from(), start.looks_back_to(), start.before()), expected, "{now}");
+        assert_eq!(
+            start.keeps_phase(),
+            now == 40 * day && state.is_firing(),
+            "its begin is unseen"
+        );
     }
 }
 
