@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail, ensure};
 use chrono::TimeDelta;
 use domain::{DeviceId, RoomId, Timestamp};
 use runtime::clock::{Clock as _, SystemClock};
+use serde::de::IgnoredAny;
 
 use super::args::ImportArgs;
 use super::beforehand::ensure_may_edit;
@@ -97,16 +98,18 @@ impl<'a> Brought<'a> {
         brought
     }
 
-    /// Fails if a server has no device of the import: it is another server, or nothing is left to delete.
+    /// Fails if a server has no device and no new room of the import: it is another server, or nothing is left to delete.
     fn ensure_any_is_there(&self, client: &Client) -> anyhow::Result<()> {
-        for (device, _) in &self.readings {
-            if Described::ask(client, device.as_str())?.is_some() {
+        let devices = self.readings.iter().map(|(device, _)| format!("/devices/{device}"));
+        let rooms = self.new_rooms.iter().map(|room| format!("/rooms/{room}"));
+        for path in devices.chain(rooms) {
+            if client.find::<IgnoredAny>(&path)?.is_some() {
                 return Ok(());
             }
         }
         ensure!(
             self.readings.is_empty(),
-            "{} has no device of this import, so nothing is taken back; --url names the server of the import",
+            "{} has no device and no new room of this import, so nothing is taken back; --url names the server of the import",
             client.url()
         );
         Ok(())
@@ -243,7 +246,7 @@ mod tests {
             Brought { readings, ..Brought::default() }.ensure_any_is_there(&client)
         };
         let error = ensured(&[&gone]).unwrap_err().to_string();
-        assert!(error.contains("has no device of this import"), "{error}");
+        assert!(error.contains("has no device and no new room of this import"), "{error}");
         ensured(&[&gone, &there]).unwrap();
         ensured(&[]).unwrap();
     }
@@ -265,7 +268,7 @@ mod tests {
 
         let answers = [
             (403, 200, 200, "answers 403"),
-            (400, 404, 200, "has no device of this import"),
+            (400, 404, 200, "has no device and no new room"),
             (400, 200, 403, "not all is"),
             (400, 200, 200, ""),
             (400, 200, 200, "was taken back at"),
