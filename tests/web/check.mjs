@@ -159,7 +159,7 @@ async function plug(home, page) {
   };
   for (const name of ["ESPHome", "Home Assistant", "Telegraf", "Tasmota", "Shelly", "Any other device"]) {
     assert.doesNotMatch(await lines(name), /127\.0\.0\.1/, name);
-    await page.getByText(`ADDRESS is this machine's in your network, such as 192.168.1.20. For other machines start the server by cargo run -- --auth --host 0.0.0.0 --port ${home.port}.`).waitFor();
+    await page.getByText(`ADDRESS is this machine's in your network, such as 192.168.1.20. For other machines start the server by cargo run -- --auth --host 0.0.0.0 --port ${home.port} --data-dir '${home.directory}/data'.`).waitFor();
     // A server that asks for no token is told none; only an address has to have a word in its place.
     assert.equal(/TOKEN|Bearer/.test(await lines(name)), name === "Any other device", name);
     await examined(page, `the lines for ${name}`);
@@ -980,7 +980,7 @@ async function connected() {
   await show(page, home.url, "connect?sender=tasmota");
   await page.getByLabel("Device (id)").fill("lamp");
   await page.getByText("Make the token by a command").click();
-  await page.getByText(/token create --scope write --device lamp$/).waitFor();
+  await page.getByText(/token create --scope write --device lamp --data-dir '.*\/data'$/).waitFor();
   assert.doesNotMatch(await text(page, "main"), /roomtide token/, "commands have one form");
   await page.getByRole("button", { name: "Make its token" }).click();
   await page.getByRole("dialog").getByLabel("Token", { exact: true }).fill(home.token("admin"));

@@ -95,7 +95,7 @@ pub(super) fn points<'a>(
 impl PointRules {
     /// Decodes the lines of each [`Way`] together. A line is refused if an earlier line of its way has the same metric
     /// of the same device.
-    fn decode(&self, group: Group) -> Decoded {
+    pub(super) fn decode(&self, group: Group) -> Decoded {
         let texts: Vec<&str> = group.iter().map(|line| &*line.text).collect();
         let (lines, text) = (group.len() as u64, texts.join("\n"));
         let mut decoded = Decoded { lines, text, ..Decoded::default() };

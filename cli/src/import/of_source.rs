@@ -245,7 +245,10 @@ impl Sorted {
         let imported = match of {
             Run::Import(imported, _) => imported,
             Run::Dry { thinned } if self.thin_before.is_none() => {
-                return decoded::points(ThinnedCount::new(united, known, thinned), rules);
+                let left = rules.clone();
+                let readings_of = move |group| left.decode(group).readings.len();
+                let counted = ThinnedCount::new(united, known, readings_of, thinned);
+                return decoded::points(counted, rules);
             }
             Run::Dry { .. } => {
                 return decoded::points(groups(united, self.thin_before, known), rules);

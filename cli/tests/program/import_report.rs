@@ -112,6 +112,28 @@ fn energies(answer: &Value) -> Vec<f64> {
     rows.chain([&answer["total_kwh"]]).map(|kwh| kwh.as_f64().unwrap_or_default()).collect()
 }
 
+/// A point with several fields becomes a reading of the device, and one of each of its parts.
+#[test]
+fn the_dry_run_says_how_many_readings_thinning_leaves() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, data) = (directory.path().join("parts.lp"), directory.path().join("data"));
+    let lines = (0..3_000).map(|n| {
+        let at = START + 30 * n;
+        let temp = format!("temp,id=t1 value=2{},battery={}i {at}000000000\n", n % 10, 50 + n % 7);
+        temp + &format!("meter,id=m1 energy={},power={} {at}000000000\n", 100 + n, n % 900)
+    });
+    std::fs::write(&file, lines.collect::<String>()).unwrap();
+
+    let thinned = into(&data, &file, &["--dry-run", "--thin-before", "2027-01-01T00:00:00Z"]);
+    let count = thinned.lines().find_map(|line| line.strip_prefix("readings "));
+    let count = count.expect(&thinned).trim();
+    let whole = into(&data, &file, &["--dry-run"]);
+    assert!(
+        whole.contains(&format!("--thin-before TIME leaves {count} readings")),
+        "{count}: {whole}"
+    );
+}
+
 #[test]
 fn thinned_history_keeps_counters_exact() {
     let directory = tempfile::tempdir().unwrap();

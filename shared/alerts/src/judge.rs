@@ -162,6 +162,12 @@ pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
     }
 }
 
+/// Whether the first decisive one of some observations is beyond a limit.
+pub fn begins_in_breach(rule: &Rule, observations: &[Observation]) -> bool {
+    let sides = observations.iter().filter_map(|each| rule.side(each.value.as_ref()));
+    sides.filter(|side| *side != Side::Between).next() == Some(Side::Breach)
+}
+
 /// Whether a batch of one device, in order of time, certainly changes no state, so that no reading has to be read.
 ///
 /// A batch changes no state if the state is at rest and every value is within the clearing limit. A value between the
@@ -286,7 +292,8 @@ impl<'a> MessageMaker<'a> {
     /// Ends the alert that was told before an edit, if the edit made the rule watch something else.
     fn tell_edited(&mut self, before: &EpisodeState) {
         if self.told.is_firing {
-            let message = ended_by_edit(before, self.now);
+            // The value is of the metric that the rule no longer watches.
+            let message = Message { value: None, ..ended_by_edit(before, self.now) };
             (self.told.is_firing, self.number) = (false, message.number);
             self.has_new_episode = true;
             self.messages.push(message);

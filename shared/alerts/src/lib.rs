@@ -46,7 +46,9 @@ pub use demand::{ProjectedPower, RECENT, RunningPeriod};
 pub use figures::{Figure, FigureState};
 pub use fold::{Fold, KnownSilence, Observation, Phase, SilenceLimit};
 pub use json::RuleBody;
-pub use judge::{JudgedReadings, Judgement, can_be_skipped, ended_by_edit, fold_episodes};
+pub use judge::{
+    JudgedReadings, Judgement, begins_in_breach, can_be_skipped, ended_by_edit, fold_episodes,
+};
 pub use link::LinkKey;
 pub use message::{Message, News};
 pub use message_text::Names;

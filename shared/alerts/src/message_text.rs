@@ -54,6 +54,9 @@ impl Message {
                 };
                 format!("taken back: {what} since {since} was wrong, {cause}")
             }
+            News::Edited if self.value.is_none() => {
+                format!("over, because the rule was changed; it fired since {since}")
+            }
             News::Edited => format!("over, because the rule was changed: {what} since {since}"),
             News::Test => return "this is a test; alerts reach you here".to_owned(),
         };

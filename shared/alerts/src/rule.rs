@@ -6,8 +6,6 @@ use chrono::TimeDelta;
 use domain::{CalendarUnit, Decimal, DeviceId, Label, MetricName, RoomId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::fold::Observation;
-
 /// The longest `for` and `clear_for`. A fold begins an hour and the longer of both before a reading, so less than a
 /// day.
 pub const MAX_FOR: TimeDelta = TimeDelta::hours(12);
@@ -236,12 +234,9 @@ impl Rule {
         }
     }
 
-    /// The metric, and on which sides it is limited. If an edit changes either, the running episode ends. Empty for a
-    /// rule without limits.
+    /// The metric that the rule watches; empty for silence. An episode of another metric is another one.
     pub fn watched(&self) -> String {
-        let Watch::Metric { metric, limits } = &self.watch else { return String::new() };
-        let sides = [limits.above().map(|_| " above"), limits.below().map(|_| " below")];
-        format!("{metric}{}", sides.into_iter().flatten().collect::<String>())
+        self.watch.metric().map(ToString::to_string).unwrap_or_default()
     }
 
     /// Whether an observation is within the clearing limits, or has no value of the metric that the rule watches.
@@ -252,12 +247,6 @@ impl Rule {
     /// Whether the value of an observation is beyond a limit, or clear. Then a fold needs no earlier observation.
     pub fn is_decisive(&self, value: Option<&Decimal>) -> bool {
         matches!(self.side(value), Some(Side::Breach | Side::Clear))
-    }
-
-    /// Whether the first decisive one of some observations is beyond a limit.
-    pub fn begins_in_breach(&self, observations: &[Observation]) -> bool {
-        let sides = observations.iter().filter_map(|each| self.side(each.value.as_ref()));
-        sides.filter(|side| *side != Side::Between).next() == Some(Side::Breach)
     }
 
     /// What silence means for the rule. A rule about silence counts silence as the breach.

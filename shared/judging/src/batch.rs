@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use alerts::{AlertSubject, MAX_BACK_FIRING, Watch, can_be_skipped};
-use domain::{Device, DeviceId, QuarterHour, Reading, Timestamp};
+use domain::{Device, DeviceId, MetricName, QuarterHour, Reading, Timestamp};
 use rollups::is_over;
 use series::SeriesError;
 use table::{AlertKey, Session, StoreError, StoredAlertState, StoredRule};
@@ -140,11 +140,12 @@ impl<S: Store> JudgingSession<'_, S> {
         for (id, written) in fresh {
             let device = listed.get(id).or_else(|| new.get(*id));
             for rule in rules.of(id, device).filter(|rule| is_of_batches(&rule.definition.watch)) {
-                let lacks_metric = |device: &Device| {
-                    let metric = rule.definition.watch.metric();
-                    metric.is_some_and(|metric| !device.metrics().contains_key(metric))
+                // The batch may bring a metric that the remembered device lacks.
+                let lacks_metric = |metric: &MetricName| {
+                    device.is_some_and(|device| !device.metrics().contains_key(metric))
+                        && !written.values().any(|reading| reading.metrics().contains_key(metric))
                 };
-                if device.is_some_and(lacks_metric) {
+                if rule.definition.watch.metric().is_some_and(lacks_metric) {
                     continue;
                 }
                 let is_on_few = on_few_devices.entry(rule.id.as_str());

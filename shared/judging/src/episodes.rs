@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use alerts::{
     AlertSubject, EpisodeState, JudgedReadings, LEAST_SILENCE, LONGEST_SILENCE, Start,
-    fold_episodes,
+    begins_in_breach, fold_episodes,
 };
 use chrono::TimeDelta;
 use series::SeriesError;
@@ -91,7 +91,7 @@ impl<S: Store> JudgingSession<'_, S> {
         };
         let rule = &on_subject.rule.definition;
         let first = self.first_observations(device, rule, begin).await?;
-        Ok(if rule.begins_in_breach(&first) { start.keeping_phase() } else { start })
+        Ok(if begins_in_breach(rule, &first) { start.keeping_phase() } else { start })
     }
 
     /// Where the fold begins, and its readings, for the mean of a room whose past may have changed unseen. `None` for

@@ -91,7 +91,11 @@ impl<S: Store> JudgingSession<'_, S> {
         let (devices, horizon) = (self.devices().await?, self.horizon().await?);
         let sealed_until = RoomMean::of(room, metric, &devices, &horizon).sealed_until();
         let hour = |at: Timestamp| at.as_millis().div_euclid(HOUR.num_milliseconds());
-        Ok(sealed_until.is_some_and(|sealed| hour(judged_until) < hour(sealed)))
+        Ok(match sealed_until {
+            Some(sealed) => hour(judged_until) < hour(sealed),
+            // The last device has left the room, and no quarter of it is sealed any more.
+            None => state.is_firing() && devices.is_whole(),
+        })
     }
 
     /// Judges a rule by the quarters up to `sealed_until`, which have complete rollups. Lets the task rest until

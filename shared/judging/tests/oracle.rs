@@ -1305,6 +1305,26 @@ async fn a_mean_looks_at_its_past_though_no_sealed_quarter_ends_at_a_whole_hour(
     assert_eq!(world.news(), [News::Fired, News::TakenBack]);
 }
 
+/// The only sensor of the room is moved elsewhere.
+#[tokio::test]
+async fn a_mean_whose_last_device_leaves_is_taken_back() {
+    let rule = json!({
+        "name": "Air", "mean_of_room": "hall", "metric": "temperature", "above": 25, "clear": 20,
+    });
+    let world = World::new(rule, &[warm(1, -15, "15")]).await;
+    for minute in (0..300).step_by(15) {
+        world.put(&[warm(1, minute, "30")]).await;
+    }
+    world.seal_up_to(at(240), at(266)).await;
+    assert_eq!(world.news(), [News::Fired]);
+
+    world.move_to("d1", "shed", at(267)).await;
+    let world = World { judging: Judging::default(), ..world };
+    world.due(at(240 + 120)).await;
+    world.due(at(240 + 240)).await;
+    assert_eq!(world.news(), [News::Fired, News::TakenBack]);
+}
+
 /// The look at the past is throttled once, to the end of its patience.
 #[tokio::test(start_paused = true)]
 async fn what_is_new_of_a_mean_is_told_though_the_look_at_its_past_is_throttled() {
@@ -1933,6 +1953,18 @@ async fn a_device_that_comes_into_a_group_is_judged_by_what_it_sent_before() {
     let now = at(121);
     assert_eq!(world.batch(std::slice::from_ref(&battery), now).await, 1);
     assert_eq!((world.news(), world.since()), (vec![News::Fired], vec![at(0)]));
+}
+
+/// The remembered list has the device without the metric.
+#[tokio::test]
+async fn the_first_value_of_a_metric_is_judged_by_its_batch() {
+    let rule = json!({"name": "Leak", "room": "hall", "metric": "water_leak", "above": 0});
+    let world = World::new(rule, &[warm(1, 0, "20")]).await;
+    world.batch(&[warm(1, 0, "20")], at(0)).await;
+    let leak = given::reading("d1", at(1), Some("hall"), &[("water_leak", "1")]);
+    world.put(std::slice::from_ref(&leak)).await;
+    world.batch(std::slice::from_ref(&leak), at(1)).await;
+    assert_eq!(world.news(), [News::Fired]);
 }
 
 /// The door opens while it is in another room, and sends its battery only when it is back.

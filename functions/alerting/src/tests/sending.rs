@@ -9,7 +9,7 @@ use domain::Timestamp;
 use outgoing::{Answer, Reach, Request, Url};
 use runtime::clock::Stopwatch;
 use serde_json::{Value, json};
-use table::Action::{GetItem, Query};
+use table::Action::{BatchGetItem, GetItem, Query};
 use table::Target::{AlertRunning, Devices};
 use table::db::{self, Db as _};
 use table::item::{Attribute, ItemError};
@@ -691,7 +691,7 @@ async fn a_recheck_that_panics_ends_no_other_and_no_part_of_the_minute() {
         world.measured(&["a", "b", "c"].map(of)).await;
 
         world.pass(TimeDelta::minutes(6));
-        world.store.panic(on(Query, Devices), 0, "no such hour");
+        world.store.panic(on(BatchGetItem, Devices), 0, "no such hour");
         world.scheduled().await.expect("done");
         assert_eq!(world.rechecks().await.len(), 1, "{seed}: it is judged later");
         assert_eq!(world.store.all_told().len(), 3, "{seed}: two devices, and silence");

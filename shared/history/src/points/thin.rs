@@ -277,25 +277,37 @@ impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for Thinned<'_, I> {
     }
 }
 
-/// An iterator that passes groups on unchanged. Counts how many groups thinning would leave.
-pub struct ThinnedCount<'a, I> {
+/// An iterator that passes groups on unchanged. Counts how many readings thinning would leave.
+pub struct ThinnedCount<'a, I, F> {
     groups: I,
     thinned: Thinned<'a, Empty<anyhow::Result<Group>>>,
+    readings_of: F,
     left: &'a Cell<u64>,
 }
 
-impl<'a, I: Iterator<Item = anyhow::Result<Group>>> ThinnedCount<'a, I> {
-    /// Counts in `left` what would be left of all groups.
-    pub fn new(groups: I, known: KnownKinds<'a>, left: &'a Cell<u64>) -> Self {
-        Self { groups, thinned: Thinned::new(iter::empty(), Timestamp::MAX, known), left }
+impl<'a, I, F> ThinnedCount<'a, I, F>
+where
+    I: Iterator<Item = anyhow::Result<Group>>,
+    F: Fn(Group) -> usize,
+{
+    /// Counts in `left` what would be left of all groups. `readings_of` tells how many readings a group becomes.
+    pub fn new(groups: I, known: KnownKinds<'a>, readings_of: F, left: &'a Cell<u64>) -> Self {
+        let thinned = Thinned::new(iter::empty(), Timestamp::MAX, known);
+        Self { groups, thinned, readings_of, left }
     }
 
     fn count(&mut self) {
-        self.left.set(self.left.get() + self.thinned.ready.drain(..).count() as u64);
+        for group in self.thinned.ready.drain(..) {
+            self.left.set(self.left.get() + (self.readings_of)(group) as u64);
+        }
     }
 }
 
-impl<I: Iterator<Item = anyhow::Result<Group>>> Iterator for ThinnedCount<'_, I> {
+impl<I, F> Iterator for ThinnedCount<'_, I, F>
+where
+    I: Iterator<Item = anyhow::Result<Group>>,
+    F: Fn(Group) -> usize,
+{
     type Item = anyhow::Result<Group>;
 
     fn next(&mut self) -> Option<anyhow::Result<Group>> {
