@@ -199,8 +199,8 @@ mod tests {
     #[test]
     fn the_page_is_in_a_frame_only_where_its_owner_allows_it() {
         let frames = "https://home.example.org:8123 http://homeassistant.local:8123";
-        let framed = Settings { frame_ancestors: frames.parse().unwrap(), ..Settings::default() };
-        let answer = WebPage::new(&framed).answer(&request(&[]));
+        let settings = Settings { frame_ancestors: frames.parse().unwrap(), ..Settings::default() };
+        let answer = WebPage::new(&settings).answer(&request(&[]));
         let policy = header(&answer, "content-security-policy");
         assert!(policy.ends_with(&format!("; frame-ancestors {frames}")), "{policy}");
         let answer = page(None).answer(&request(&[]));

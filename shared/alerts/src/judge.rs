@@ -164,8 +164,8 @@ pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
 
 /// Whether the first decisive one of some observations is beyond a limit.
 pub fn begins_in_breach(rule: &Rule, observations: &[Observation]) -> bool {
-    let sides = observations.iter().filter_map(|each| rule.side(each.value.as_ref()));
-    sides.filter(|side| *side != Side::Between).next() == Some(Side::Breach)
+    let mut sides = observations.iter().filter_map(|each| rule.side(each.value.as_ref()));
+    sides.find(|side| *side != Side::Between) == Some(Side::Breach)
 }
 
 /// Whether a batch of one device, in order of time, certainly changes no state, so that no reading has to be read.

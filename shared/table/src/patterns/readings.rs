@@ -148,8 +148,8 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// The changes that store the room of a reading. The room that the sender named is never lost: it is stored as ROOM
-/// with the flag NAMED, or, if a person chose another room, as NAMED_ROOM beside ROOM. A room from the registry has
+/// The changes that store the room of a reading. The room that the sender named is never lost: it is stored as `ROOM`
+/// with the flag `NAMED`, or, if a person chose another room, as `NAMED_ROOM` beside `ROOM`. A room from the registry has
 /// neither.
 fn rooms(reading: &Reading) -> Vec<AttributeChange> {
     match (&reading.named_room, &reading.room) {
