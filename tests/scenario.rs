@@ -27,14 +27,15 @@ use serde_json::{Value, json};
 use table::StoreError;
 use table::memory_db::MemoryDb;
 
-/// Makes a test of each text in the folder of cases. The module above has the function `check`, which runs a text.
+/// Makes a test of each text in the folder of cases. The module above has the function `run`, which runs a case and
+/// returns its failures.
 macro_rules! texts {
     ($($name:ident)+) => {
         pub(super) const TEXTS: &[&str] = &[$(stringify!($name)),+];
 
         $(#[tokio::test]
         async fn $name() {
-            super::check(stringify!($name)).await;
+            crate::tests::scenario::check(stringify!($name), super::run).await;
         })+
     };
 }
@@ -97,6 +98,17 @@ pub(crate) fn read(name: &str) -> Vec<Case> {
         }
     }
     cases
+}
+
+/// Runs the cases of a text.
+pub(crate) async fn check(name: &str, run: impl AsyncFn(&Case) -> Vec<String>) {
+    let file = format!("functions/{}/src/tests/cases/{name}.txt", env!("CARGO_PKG_NAME"));
+    let mut failures = Vec::new();
+    for case in read(name) {
+        let place = format!("{}\n  {file}", case.sentence);
+        failures.extend(run(&case).await.iter().map(|failure| format!("{place}:{failure}")));
+    }
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
 }
 
 /// A text with whole timestamps in the place of `@16:05`.

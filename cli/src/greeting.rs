@@ -38,10 +38,10 @@ pub(crate) async fn what_to_try(
             CURL_WITH_TOKEN
         }
         ExampleToken::OfCommand(directory) => {
-            let (own, directory) = (own_name(), directory.display());
+            let (own, directory) = (own_name(), quoted(&directory.display().to_string()));
             writeln!(
                 text,
-                "  TOKEN=$({own} token create --scope admin --quiet --data-dir '{directory}')"
+                "  TOKEN=$({own} token create --scope admin --quiet --data-dir {directory})"
             )?;
             CURL_WITH_TOKEN
         }
@@ -85,7 +85,12 @@ fn name_of(called_as: Option<&str>) -> String {
     if name.chars().all(is_plain) {
         return name.to_owned();
     }
-    format!("'{}'", name.replace('\'', "'\\''"))
+    quoted(name)
+}
+
+/// A text in quotes for a shell.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Returns a device, its room and the timestamp of its newest reading.

@@ -17,7 +17,7 @@ use table::shards::Shards;
 
 use crate::at::LAYOUT;
 use crate::defaults::DATA_DIR;
-use crate::greeting::{ExampleToken, own_name};
+use crate::greeting::{ExampleToken, own_name, quoted};
 use crate::here::machine_zone;
 use crate::interrupted::stop_signal;
 use crate::output::print;
@@ -145,7 +145,7 @@ impl Args {
             page_url: self.page_url.clone(),
             command: Some(own_name()),
             data_option: self.data_dir.as_ref().map(|directory| {
-                format!("--data-dir '{}'", directory.display().to_string().replace('\'', "'\\''"))
+                format!("--data-dir {}", quoted(&directory.display().to_string()))
             }),
             heartbeat: self.heartbeat.clone(),
             telemetry: if self.log { Telemetry::stdout() } else { Telemetry::silent() },

@@ -4,6 +4,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Map, Value, json};
 
 use super::file::EXTRAS;
+use crate::greeting::quoted;
 use crate::typed_members::{self, TypedMember};
 
 /// The member with a source's secrets.
@@ -47,7 +48,7 @@ fn as_typed(name: &str, value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    format!("'{name}={}'", value.replace('\'', r"'\''"))
+    quoted(&format!("{name}={value}"))
 }
 
 /// The source that is there, with the members that are typed. A secret is in a file: what is typed stays in the history

@@ -14,6 +14,7 @@ mod influxql;
 mod mcp;
 mod ports;
 mod readings;
+mod recheck;
 mod registry;
 mod saved;
 #[cfg(feature = "schema")]

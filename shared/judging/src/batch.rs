@@ -140,12 +140,8 @@ impl<S: Store> JudgingSession<'_, S> {
         for (id, written) in fresh {
             let device = listed.get(id).or_else(|| new.get(*id));
             for rule in rules.of(id, device).filter(|rule| is_of_batches(&rule.definition.watch)) {
-                // The batch may bring a metric that the remembered device lacks.
-                let lacks_metric = |metric: &MetricName| {
-                    device.is_some_and(|device| !device.metrics().contains_key(metric))
-                        && !written.values().any(|reading| reading.metrics().contains_key(metric))
-                };
-                if rule.definition.watch.metric().is_some_and(lacks_metric) {
+                let metric = rule.definition.watch.metric();
+                if metric.is_some_and(|metric| lacks_metric(metric, device, written)) {
                     continue;
                 }
                 let is_on_few = on_few_devices.entry(rule.id.as_str());
@@ -244,6 +240,12 @@ fn earliest(written: &ReadingsByTime) -> Option<Timestamp> {
 /// judged by rollups, and would miss the reading.
 fn may_be_sealed(written: &ReadingsByTime, now: Timestamp) -> bool {
     earliest(written).is_some_and(|at| is_over(QuarterHour::of(at).end(), now))
+}
+
+/// Whether a device has never sent a metric. A batch may bring a metric that the remembered device lacks.
+fn lacks_metric(metric: &MetricName, device: Option<&Device>, written: &ReadingsByTime) -> bool {
+    device.is_some_and(|device| !device.metrics().contains_key(metric))
+        && !written.values().any(|reading| reading.metrics().contains_key(metric))
 }
 
 /// Whether the newest reading is over 31 days old, so that no alert fires for it. `true` without readings.

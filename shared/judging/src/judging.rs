@@ -204,28 +204,23 @@ impl<S: Store> JudgingSession<'_, S> {
         self.device_alone(id).await
     }
 
-    /// A device from the remembered list, or else from the table. The list is not read again. While the table throttles
-    /// the read, a list up to a quarter of an hour old is used.
+    /// A device from the remembered list, or else as it is now. The list is not read again.
     pub(crate) async fn device_alone(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
         let listed = self.judging.devices.get(self.table.now, ListedDevices::max_age);
-        if let Some(device) = listed.as_ref().and_then(|devices| devices.get(id)) {
-            return Ok(Some(device.clone()));
+        match listed.as_ref().and_then(|devices| devices.get(id)) {
+            Some(device) => Ok(Some(device.clone())),
+            None => self.device_now(id).await,
         }
+    }
 
+    /// A device as it is now, because it may have just come into a group. While the table throttles the read, a list up
+    /// to a quarter of an hour old is used.
+    pub(crate) async fn device_now(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
         match self.stored_device(id).await {
             Err(error) if error.is_retryable() => {
                 let last = self.last_devices();
                 last.and_then(|devices| devices.get(id).cloned()).map(Some).ok_or(error)
             }
-            read => read,
-        }
-    }
-
-    /// A device as it is now, because it may have just come into a group. While the table throttles the read, the
-    /// remembered list is used.
-    pub(crate) async fn device_now(&self, id: &DeviceId) -> StoreResult<Option<Device>> {
-        match self.stored_device(id).await {
-            Err(error) if error.is_retryable() => self.device(id).await,
             read => read,
         }
     }

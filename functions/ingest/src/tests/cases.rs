@@ -41,7 +41,7 @@ use table::{Action, Target};
 use super::fetched::fetched;
 use super::payloads::topic_message;
 use super::*;
-use crate::tests::scenario::{Case, Line, Step, differs, duration, fail, headers, names, read};
+use crate::tests::scenario::{Case, Line, Step, differs, duration, fail, headers, names};
 
 /// A test of each text.
 mod texts {
@@ -55,15 +55,6 @@ mod texts {
 #[test]
 fn each_text_is_tested() {
     assert_eq!(names(), texts::TEXTS);
-}
-
-async fn check(name: &str) {
-    let mut failures = Vec::new();
-    for case in read(name) {
-        let place = format!("{}\n  functions/ingest/src/tests/cases/{name}.txt", case.sentence);
-        failures.extend(run(&case).await.iter().map(|failure| format!("{place}:{failure}")));
-    }
-    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
 }
 
 async fn run(case: &Case) -> Vec<String> {

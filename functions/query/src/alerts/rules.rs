@@ -11,6 +11,7 @@ use table::{ListPage, Rechecked, StoredAlertState, StoredRule};
 
 use super::{MAX_BODY, UNREADABLE, shown, states, until, warnings};
 use crate::ports::Store;
+use crate::recheck::recheck;
 use crate::registry::lookup::{not_found, path_id};
 use crate::saved::contended;
 use crate::shared_state::Call;
@@ -156,11 +157,7 @@ async fn judge_later(rule: &StoredRule, call: &mut Call<'_, impl Store>) -> Resu
         return Ok(());
     }
     let since = call.session.now.saturating_add(-MAX_BACK);
-    let recheck = (Rechecked::Rule(rule.id.clone()), since);
-    match call.session.note_rechecks(&[recheck]).await.cause {
-        Some(error) => Err(error.into()),
-        None => Ok(()),
-    }
+    recheck(Rechecked::Rule(rule.id.clone()), since, call).await
 }
 
 /// Replaces the stored rule `before`. Writes nothing if the rules are equal; fails if the stored rule has changed.

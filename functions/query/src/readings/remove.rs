@@ -9,6 +9,7 @@ use table::{RangeQuery, ReadingKey};
 
 use crate::ports::Store;
 use crate::readings::ranges::time_range;
+use crate::recheck::recheck;
 use crate::registry::lookup;
 use crate::shared_state::{Call, SharedState};
 
@@ -72,8 +73,5 @@ async fn judge_again(
 ) -> Result<(), Problem> {
     let earliest = call.session.now.saturating_add(-MAX_BACK_FIRING);
     let touched = range.from().max(range.last().min(earliest));
-    match call.session.note_rechecks(&[(device.clone().into(), touched)]).await.cause {
-        Some(error) => Err(error.into()),
-        None => Ok(()),
-    }
+    recheck(device.clone(), touched, call).await
 }

@@ -2,11 +2,12 @@
 
 use alerts::MAX_BACK;
 use api::{Problem, Response};
-use domain::{DeviceId, DevicePatch, Edit};
+use domain::{DevicePatch, Edit};
 use table::{Edited, UpdateOutcome};
 
 use crate::answer::rows::{DeviceRow, RoomRow};
 use crate::ports::Store;
+use crate::recheck::recheck;
 use crate::registry::lookup::{self, not_found};
 use crate::registry::patch;
 use crate::series::check_verdicts;
@@ -31,12 +32,14 @@ pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, 
 
     match call.session.edit_device(&id, &patch, now).await? {
         UpdateOutcome::Updated(Edited { device, room }) => {
-            if changes_groups(&patch) && !patch.restores {
-                judge_in_new_groups(&id, call).await?;
-            }
             let response = Response::json(200, &DeviceRow::from(&device));
             registry.keep_device(device);
             room.into_iter().for_each(|room| registry.keep_room(room));
+
+            // The rules of new groups judge the device by the readings of the last day.
+            if changes_groups(&patch) && !patch.restores {
+                recheck(id, now.saturating_add(-MAX_BACK), call).await?;
+            }
             Ok(response)
         }
         UpdateOutcome::ConditionFailed(Some(why)) => Err(Problem::field(&why.field(), why)),
@@ -47,18 +50,6 @@ pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, 
 /// Whether an edit may bring a device into the group of a rule.
 fn changes_groups(patch: &DevicePatch) -> bool {
     patch.room != Edit::Keep || patch.kind != Edit::Keep || patch.tags != Edit::Keep
-}
-
-/// Makes the rules of the device's groups judge the device by the readings of the last day.
-async fn judge_in_new_groups(
-    id: &DeviceId,
-    call: &mut Call<'_, impl Store>,
-) -> Result<(), Problem> {
-    let since = call.session.now.saturating_add(-MAX_BACK);
-    match call.session.note_rechecks(&[(id.clone().into(), since)]).await.cause {
-        Some(error) => Err(error.into()),
-        None => Ok(()),
-    }
 }
 
 /// Whether an edit sets verdicts, by which a person says how steps of a counter are counted.

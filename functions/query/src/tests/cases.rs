@@ -51,15 +51,6 @@ fn each_text_is_tested() {
     assert_eq!(names, texts::TEXTS);
 }
 
-async fn check(name: &str) {
-    let mut failures = Vec::new();
-    for case in read(name) {
-        let place = format!("{}\n  functions/query/src/tests/cases/{name}.txt", case.sentence);
-        failures.extend(run(&case).await.iter().map(|failure| format!("{place}:{failure}")));
-    }
-    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
-}
-
 async fn run(case: &Case) -> Vec<String> {
     let has_token = |steps: &[Step]| steps.iter().any(|step| step.line.text.starts_with("token "));
     let house = case.steps[0].line.text.strip_prefix("house ").map(house);
