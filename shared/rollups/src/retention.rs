@@ -38,7 +38,7 @@ impl Retention {
     }
 }
 
-/// Whether data with this time of expiry is gone, or expires within [`MARGIN`], so that nobody may rely on it.
+/// Whether data with this time of expiry is gone, or expires within a day, so that nobody may rely on it.
 pub fn is_closing(expires: Option<Timestamp>, now: Timestamp) -> bool {
     expires.is_some_and(|expires| expires <= now.saturating_add(MARGIN))
 }
