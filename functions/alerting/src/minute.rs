@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::time::Duration;
 
+use alerts::MAX_AHEAD;
 use domain::{RuleId, Timestamp};
 use judging::{AlertRules, JudgingReport, JudgingSession, LostMessages, SeriesError};
 use runtime::clock::Clock;
 use runtime::telemetry::{WideEvent, chain};
 use table::panic::{Panic, catching};
-use table::{AlertKey, Invocation, LEAST_PAUSE, MAX_CACHED_ENTRIES, Recheck, Session, StoreError};
+use table::{AlertKey, Invocation, MAX_CACHED_ENTRIES, Recheck, Session, StoreError};
 
 use crate::Alerting;
 use crate::paged::{Paged, ReadItems, ReadPositions};
@@ -154,10 +155,10 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         minute
     }
 
-    /// Whether the system slept since a judgement began. What came meanwhile would be ahead of the judgement's clock, and
-    /// what it ended would be told anew.
+    /// Whether the system slept since a judgement began. Readings that came meanwhile would count as readings of the
+    /// future, and an alert that they ended would be sent again.
     pub(crate) fn has_slept_since(&self, begin: Timestamp) -> bool {
-        self.clock.now().since(begin) > LEAST_PAUSE
+        self.clock.now().since(begin) > MAX_AHEAD
     }
 
     /// Judges the states that are due.

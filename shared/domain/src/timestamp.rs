@@ -163,10 +163,15 @@ fn distance(text: &str) -> Option<TimeDelta> {
     }
 }
 
-/// An epoch number, whose unit follows from its size. Digits below a millisecond are cut off.
+/// An epoch number, whose unit follows from its size. Digits below a millisecond are cut off. `None` is out of range.
 fn epoch(text: &str) -> Option<Timestamp> {
     // Computed with decimal digits: an `f64` is exact neither for 19 digits of nanoseconds nor for .001.
     let number = Decimal::parse(text).ok()?;
+    let has_exponent = number.as_str().contains('E');
+    if has_exponent {
+        return None;
+    }
+
     let (whole, fraction) = number.as_str().split_once('.').unwrap_or((number.as_str(), ""));
     let size: i128 = whole.parse().ok().filter(|_| !text.starts_with('-'))?;
     let millis = match size / 1_000_000_000 {
@@ -211,6 +216,15 @@ mod tests {
     #[test]
     fn no_timestamp_is_after_the_year_9999() {
         assert!(Timestamp::from_millis(Timestamp::MAX.0 + 1).is_err());
+    }
+
+    #[test]
+    fn an_epoch_number_beyond_the_years_is_out_of_range_in_each_form() {
+        for text in ["1e60", "1.234567e60", "1.234567e-50", "-1", "9e18"] {
+            let read = Timestamp::parse_absolute(text);
+            assert!(matches!(read, Err(TimestampError::OutOfRange(_))), "{text}: {read:?}");
+        }
+        assert_eq!(Timestamp::parse_absolute("1.7681472e9"), Ok(NOW));
     }
 
     proptest! {

@@ -1,5 +1,6 @@
 //! The system stands still and comes back, often as a new process, which remembers nothing; or its clock is wrong.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use alerts::News;
@@ -189,6 +190,28 @@ async fn a_laptop_that_slept_while_it_sent_tells_no_silence_when_it_wakes() {
     sends().await;
     pass(2).await;
     assert_eq!(news(&world), ["test"]);
+}
+
+/// A reading that comes during the sleep would be ahead of the clock of the minute that slept.
+#[tokio::test]
+async fn a_minute_that_slept_between_two_judgements_leaves_the_next_to_the_minute_after_it() {
+    let (world, _) = World::with_rule().await;
+    let noon = world.now();
+    world.recheck(&[(given::device("freezer").into(), noon)]).await;
+    world.pass(TimeDelta::minutes(2));
+
+    let (clock, sleeps) = (world.clock.clone(), AtomicBool::new(true));
+    world.store.throttle(move |_, partition| {
+        if partition == table::keys::ALERT_RECHECKS && sleeps.swap(false, Ordering::Relaxed) {
+            clock.advance(std::time::Duration::from_secs(3 * 60));
+        }
+        false
+    });
+    world.scheduled().await.expect("done");
+    assert_eq!(world.rechecks().await.len(), 1);
+
+    world.scheduled().await.expect("done");
+    assert_eq!(world.rechecks().await, []);
 }
 
 /// It is evening in Tokyo, and in quiet hours by UTC.

@@ -47,7 +47,7 @@ struct Task {
 }
 
 /// Reads the index for all devices. Returns the matching quarters of each device, or `None` if the next query might
-/// exceed the allowance of read units.
+/// exceed the allowance of read units, or if the index is damaged.
 pub(crate) async fn matching(
     session: Session<'_, impl QueryConditions>,
     devices: &[IndexedPart<'_>],
@@ -78,6 +78,11 @@ pub(crate) async fn matching(
         let matching =
             page.items.iter().filter_map(|quarter| matching_entry(quarter, device, boxed));
         found[task.device].extend(matching);
+
+        // A page without a readable entry has no address from which to go on.
+        if page.has_more && page.items.is_empty() {
+            return Ok(None);
+        }
         waiting.extend(next(task, page, boxed));
     }
 
@@ -122,7 +127,6 @@ fn next(task: Task, page: Page<IndexedQuarter>, boxed: &Boxed<'_>) -> Option<Tas
     if !page.has_more {
         return None;
     }
-    // Without a readable entry there is no address from which to go on.
     let last = page.items.into_iter().next_back()?;
     let address = boxed.schema.parse_address(&last.entry.address)?;
     if boxed.region.contains(&boxed.schema.curve().point(address)) {
