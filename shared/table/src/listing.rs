@@ -1,4 +1,4 @@
-//! A list of the registry, with the items that could not be read. Reads no table.
+//! A list of items of one kind, and the items that cannot be read. Reads no table.
 
 use std::collections::BTreeSet;
 

@@ -76,15 +76,15 @@ impl StoredSource {
         }
     }
 
-    /// Whether a source that is saved without secrets may keep the stored ones. This tells a person early; a run takes
-    /// the secrets by [`SourceSecrets::of`].
+    /// Whether a source that is saved without secrets may keep the stored secrets. This answer only informs a person
+    /// early: when a run takes the secrets, [`SourceSecrets::of`] checks them.
     pub fn has_secrets_for(&self, source: &PolledSource) -> bool {
         let is_for = self.source().is_ok_and(|own| own.destination() == source.destination());
         is_for && !self.lacks_secrets
     }
 }
 
-/// The secrets of a source, and their purpose.
+/// The secrets of a source, and the request for which they were given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceSecrets {
     /// The digest of the request and its reader (`PolledSource::destination`); empty in items of older versions.

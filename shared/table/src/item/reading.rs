@@ -32,6 +32,7 @@ pub fn from_reading(
     let expiry = retention.map(|retention| (keys::TTL, expiry(reading.at, retention)));
     let number = |value: &Decimal| Attribute::N(value.as_str().into());
     let metrics = reading.metrics().iter();
+
     [
         (keys::PK, text(reading.device.as_str())),
         (keys::SK, Attribute::S(keys::reading_sk(reading.at))),

@@ -15,7 +15,8 @@ use crate::{
     NewJudgement, Patterns, StoreResult, StoredAlertState,
 };
 
-/// The number of deletions that run at once, each by a request: a role that may delete in batches may also put.
+/// The number of states that are deleted at once, each by a request of its own, because a role that may delete in
+/// batches may also put in batches.
 const DELETE_CONCURRENCY: usize = 16;
 
 /// The states of rules.
@@ -116,6 +117,7 @@ impl<D: Db> Patterns<'_, D> {
         let logged = judgement.logged().iter().map(|message| put(message.item()));
         let waiting = judgement.waiting().iter().map(|message| put(message.item()));
         let writes = [rule, state].into_iter().chain(logged).chain(waiting).collect();
+
         Ok(match self.transact(writes).await? {
             Ok(()) => JudgementOutcome::Stored,
             Err(refused) if refused.at(0) => JudgementOutcome::RuleChanged,

@@ -81,6 +81,7 @@ impl<D: Db> Patterns<'_, D> {
             if requests.is_empty() {
                 break;
             }
+
             let found: Vec<Vec<Reading>> =
                 stream::iter(requests).buffer_unordered(MERGE_CONCURRENCY).try_collect().await?;
             merged.extend(found.into_iter().flatten());
