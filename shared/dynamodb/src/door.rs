@@ -28,7 +28,7 @@ use table::{Invocation, StoreResult};
 /// The SDK's error of an attempt. Its code says why `DynamoDB` refuses; the body of the answer says more.
 pub(super) type SendError = SdkError<QueryError, HttpResponse>;
 
-/// A request to the table. All attempts share its body, those of the SDK and ours.
+/// A request to the table. All attempts send the same body, which is not copied.
 pub(super) struct TableRequest {
     operation: &'static str,
     body: SdkBody,
@@ -81,7 +81,8 @@ pub(super) fn error_body(error: &SendError) -> &[u8] {
     error.raw_response().and_then(|answer| answer.body().bytes()).unwrap_or_default()
 }
 
-/// A request and its answer. The SDK sends and keeps them as they are, and neither writes nor reads them itself.
+/// The bodies of a request and of its answer. The SDK sends the one and receives the other, but neither writes nor
+/// reads the JSON.
 #[derive(Clone)]
 struct SdkExchange(Arc<Bodies>);
 
