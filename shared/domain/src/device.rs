@@ -29,7 +29,7 @@ pub struct DeviceParts {
     pub attributes: BTreeMap<AttributeName, AttributeValues>,
     /// The metrics that the device has sent, at most 256.
     pub metrics: BTreeMap<MetricName, MetricInfo>,
-    /// What senders say about the origin of the device.
+    /// The origin of the device, as senders describe it.
     pub source: Source,
     /// The timestamp of its earliest reading.
     pub first_seen: Timestamp,
@@ -81,7 +81,7 @@ pub struct DeviceObservation {
     pub first: Timestamp,
     /// The timestamp of the latest reading.
     pub last: Timestamp,
-    /// The rooms that the sender named, without those that ingest filled in from the registry.
+    /// The rooms that the sender named, without rooms that ingest filled in from the registry.
     pub rooms: BTreeMap<RoomId, Span>,
     /// The room that each reading named, by timestamp. It shows from which reading on the device was in its new room.
     named: BTreeMap<Timestamp, RoomId>,
@@ -408,8 +408,8 @@ impl Device {
     /// not changed for [`SETTLING`] before `newest`, the timestamp of a reading. `None` if the stay in this room is
     /// recorded already.
     ///
-    /// A new stay never begins before the end of the newest stay. After a person took the device out of its room, a
-    /// late reading may name a room for an earlier time; the stay in this room then begins at that end.
+    /// A new stay never begins before the end of the newest stay. If a person took the device out of its room, a late
+    /// reading may name a room for an earlier time. The stay in that room then begins when the newest stay ended.
     pub fn settled(&self, newest: Timestamp) -> Option<Stay> {
         let Place::Learned(room, at) = self.place() else { return None };
         if self.open_stay().is_some_and(|stay| stay.room == *room) {

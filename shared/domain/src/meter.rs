@@ -1,4 +1,4 @@
-//! The energy of a device: decides by units, names and roles which of the device's metrics count. Reads no values.
+//! The energy of a device: decides by units, names and roles which metrics of the device count. Reads no values.
 //!
 //! If a device has counters, its powers do not count. Metrics of one direction, used or sold, are added up. If there is
 //! a total as well as its parts, only the total counts. Sold energy never counts as bought energy.

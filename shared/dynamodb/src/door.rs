@@ -2,8 +2,8 @@
 //!
 //! Every request goes as a `Query` of the SDK whose target and body are replaced. The SDK would make a map of each
 //! item, with its own type for each value, only to write JSON, and would read every answer into such maps. This took a
-//! third of the time for storing readings, and most of the time for a chart. The SDK still does what is the same for
-//! all operations: signing, endpoints, retries, time limits and connections.
+//! third of the time for storing readings, and most of the time for a chart. The SDK still does the work that all
+//! operations share: signing, endpoints, retries, time limits and connections.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -530,8 +530,8 @@ pub fn day_range(first: LocalDate, last: LocalDate) -> RangeInclusive<String> {
     bucket_sk(Bucket::Day(first))..=bucket_sk(Bucket::Day(last))
 }
 
-/// Bounds for `BETWEEN` around exactly the readings of a range. Neither bound is the key of a reading: in `DynamoDB`
-/// Local, a query that meets several index entries with the key of a bound ends at the first and cannot go on.
+/// Bounds for `BETWEEN` around exactly the readings of a range. Neither bound is the key of a reading. Otherwise
+/// `DynamoDB` Local would end a query at the first of several index entries with this key, and could not go on.
 pub fn reading_range(range: TimeRange) -> RangeInclusive<String> {
     let first = reading_sk(range.from());
     let below = first.strip_suffix('Z').unwrap_or(&first).to_owned();

@@ -31,7 +31,7 @@ pub struct ListPage<T> {
     pub has_more: bool,
 }
 
-/// The due states among those that a query has read.
+/// The due states of the states that a query has read.
 #[derive(Debug)]
 pub struct DueStates {
     /// The due states, and the due ones that cannot be read.

@@ -1,5 +1,5 @@
-//! A table in memory for tests, which refuses what `DynamoDB` refuses. Counts no units and lets no item expire by
-//! itself.
+//! A table in memory for tests, which refuses the requests that `DynamoDB` refuses. Counts no units and lets no item
+//! expire by itself.
 //!
 //! A test makes requests fail by their action and target, after a number of requests that pass. Requests that the table
 //! never accepts, such as two writes to one item in a transaction, are mistakes of the caller and panic.

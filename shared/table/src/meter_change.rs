@@ -144,7 +144,7 @@ impl MeterChange {
                     Some(Companion::NoteBehind(Box::new(meter), device.clone()))
                 }
                 // A transaction may have an item only once. This write expects the meter's version, so it also checks
-                // what the meter is behind.
+                // the meter's `behind`.
                 Some(meter) if left.as_ref() == Some(&id) => forget(meter),
                 _ => None,
             };

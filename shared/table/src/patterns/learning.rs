@@ -1,4 +1,4 @@
-//! Writes the facts that readings and backups give of registered devices and rooms. Never changes what a person set.
+//! Writes facts from readings and backups to registered devices and rooms. Never changes what a person set.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ const METRICS_CHUNK: usize = 32;
 /// 100 items.
 pub const MAX_RESTORED_STAYS: usize = 48;
 
-/// Adds to the registry what the readings of the stream say.
+/// Adds facts from the readings of the stream to the registry.
 ///
 /// A repeat changes nothing: a value is written only if it is newer, if it is earlier, or if none is stored.
 #[port(UpdateRegistry, UpdateItem(Devices, Rooms), PutItem(Stays))]

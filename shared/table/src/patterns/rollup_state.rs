@@ -86,8 +86,8 @@ impl<D: Db> Patterns<'_, D> {
         self.insert(put(state.item())).await
     }
 
-    /// Moves the watermarks of groups of devices forward to `sealed`, except those that are as far already. Stores the
-    /// length of the queue if it is known.
+    /// Moves the watermarks of groups of devices forward to `sealed`, except watermarks that are as far already. Stores
+    /// the length of the queue if it is known.
     pub async fn advance_sealed(
         self,
         groups: &BTreeSet<usize>,

@@ -81,10 +81,10 @@ impl<D: Db> Patterns<'_, D> {
 /// Records that the attribute index is complete, if no device has a value for it.
 #[port(MarkIndexed, GetItem(Attributes), PutItem(Attributes), Query(Devices))]
 impl<D: Db> Patterns<'_, D> {
-    /// Records that the index is complete if no device has a value for it; returns whether the index is complete. It
-    /// is not recorded if a device cannot be read, if there are more devices than memory holds, if another run has
-    /// begun, or if an edit without the index is made meanwhile. Once it is recorded, each edit of a device writes its
-    /// values to the index or removes the record.
+    /// Records that the index is complete if no device has a value for it; returns whether the index is complete. The
+    /// record is not stored if a device cannot be read, or if there are more devices than memory holds. Nor is it
+    /// stored if another run has begun, or an edit without the index is made meanwhile. Once it is stored, each edit of
+    /// a device writes its values to the index or removes the record.
     pub async fn mark_indexed(self, now: Timestamp) -> StoreResult<bool> {
         if !self.db.layout().attribute_index {
             return Ok(false);
