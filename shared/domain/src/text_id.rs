@@ -12,7 +12,7 @@ const MAX_READABLE: usize = 112;
 /// Base 32 of RFC 4648, in lower case.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// The length of a digest.
+/// The number of characters of a digest.
 const DIGEST: usize = 12;
 
 /// Makes an id from a text that people chose. Also returns the text if the id differs from it.

@@ -30,7 +30,6 @@ pub struct MeterChange {
     is_noted: bool,
 }
 
-/// The meter that is read next.
 #[derive(Debug)]
 enum NextMeter {
     /// The new meter, or one above it.

@@ -51,8 +51,8 @@ impl StoredSource {
         Self { id, version, settings, lacks_secrets, next, lease, claim, run, spent, status }
     }
 
-    /// The time until which the maker takes no requests of `source`; `None` if that time is over, or if `source` sends
-    /// its requests to another server.
+    /// The time until which the maker takes no requests of `source`. `None` if the time is over, or if `source` sends
+    /// requests to another server.
     pub fn pause_of(&self, source: &PolledSource, now: Timestamp) -> Option<Timestamp> {
         let is_same = self.source().is_ok_and(|own| own.host() == source.host());
         self.status.waits_until(now).filter(|_| is_same)

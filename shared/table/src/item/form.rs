@@ -361,7 +361,6 @@ pub(super) fn element<F: Form<T>, T>(attribute: Attribute) -> Result<T, Damage> 
     F::value(Some(attribute))
 }
 
-/// The members of a map.
 pub(super) fn members(attribute: Option<Attribute>) -> Result<Item, Damage> {
     match attribute {
         Some(Attribute::M(members)) => Ok(members),

@@ -20,7 +20,6 @@ use crate::layout::{CONDITIONS_ATTRIBUTES, CONDITIONS_INDEX, Index};
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Pagination.html>
 const MAX_PAGE_BYTES: usize = 1 << 20;
 
-/// A page of a query.
 #[derive(Default)]
 pub(super) struct Page<'a> {
     /// The items for which the filter holds.

@@ -168,7 +168,6 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(ended).await
     }
 
-    /// The stored entries of a device.
     async fn stored_entries(self, device: &DeviceId) -> StoreResult<BTreeSet<SearchEntry>> {
         let pk = search_pk(device);
         let mut entries = BTreeSet::new();
@@ -192,7 +191,6 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// The text of an attribute.
 fn text_of(
     attributes: &mut dyn Iterator<Item = (String, Attribute)>,
     name: &str,
