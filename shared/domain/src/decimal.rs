@@ -118,6 +118,8 @@ fn is_canonical(text: &str) -> bool {
         && text != "-0"
 }
 
+/// Writes a number in its only form, by its sign, its significant digits, and the position of the decimal point counted
+/// from the first of these digits.
 fn canonical(negative: bool, significant: &str, point: i64) -> String {
     let sign = if negative { "-" } else { "" };
     let length = i64::try_from(significant.len()).expect("at most 38");

@@ -339,6 +339,7 @@ const UNITS: [&str; 6] = ["wh", "kwh", "mwh", "w", "kw", "mw"];
 
 impl Family {
     fn of(name: &MetricName) -> Self {
+        // The names in the payloads of devices contain units and letters that look like parts, so they stay whole.
         let known = [BOUGHT, SOLD, POWER].into_iter().find(|known| {
             let rest = name.as_str().strip_prefix(known);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))

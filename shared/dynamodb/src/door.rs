@@ -81,8 +81,7 @@ pub(super) fn error_body(error: &SendError) -> &[u8] {
     error.raw_response().and_then(|answer| answer.body().bytes()).unwrap_or_default()
 }
 
-/// The bodies of a request and of its answer. The SDK sends the one and receives the other, but neither writes nor
-/// reads the JSON.
+/// The bodies of a request and of its answer. The SDK carries both without writing or reading their JSON.
 #[derive(Clone)]
 struct SdkExchange(Arc<Bodies>);
 

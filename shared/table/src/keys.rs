@@ -39,8 +39,8 @@ pub const STATE: &str = "STATE#";
 pub const LATE: &str = "LATE#";
 /// The partition of the schema of the conditions index. It is not in [`STATE`], because a person sets the schema.
 pub const CONDITIONS: &str = "CONDITIONS#";
-/// The prefix of the partition of a device's stays. The permissions of a role are limited to partitions, and whoever
-/// edits the registry must not put readings. So stays are not in the partition of the device's readings.
+/// The prefix of the partition of a device's stays. The permissions of a role are limited to partitions, and a function
+/// that edits the registry must not put readings. So stays are not in the partition of the device's readings.
 pub const STAYS_OF_PREFIX: &str = "STAYS_OF#";
 /// The prefix of the partition of the stays in a room.
 pub const STAYS_IN_PREFIX: &str = "STAYS_IN#";
