@@ -118,8 +118,8 @@ fn is_canonical(text: &str) -> bool {
         && text != "-0"
 }
 
-/// Writes a number in its only form, by its sign, its significant digits, and the position of the decimal point counted
-/// from the first of these digits.
+/// Writes a number in the only form that [`Decimal`] has for a number. The decimal point is `point` digits after the
+/// beginning of `significant`.
 fn canonical(negative: bool, significant: &str, point: i64) -> String {
     let sign = if negative { "-" } else { "" };
     let length = i64::try_from(significant.len()).expect("at most 38");
