@@ -30,6 +30,7 @@ impl CaBundle {
     pub fn read(path: &Path) -> Result<Self, CaBundleError> {
         let pem =
             std::fs::read(path).map_err(|why| CaBundleError::Unreadable(pem::Error::Io(why)))?;
+
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(&pem) {
             roots

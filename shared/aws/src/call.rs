@@ -90,6 +90,7 @@ impl Service {
             .connect_timeout(Duration::from_secs(1))
             .operation_timeout(timeout)
             .build();
+
         let operation = Operation::builder()
             .service_name(name)
             .operation_name("call")
@@ -116,6 +117,7 @@ impl Service {
             None,
             "environment",
         );
+
         Self { name, region: region.clone(), endpoint, keys, operation }
     }
 
@@ -125,6 +127,7 @@ impl Service {
         let Some(signed) = self.signed(call) else {
             return Err(none("the request cannot be signed", false));
         };
+
         self.operation.invoke(signed).await.map_err(|error| match error {
             SdkError::ConstructionFailure(_) => none("the request cannot be made", false),
             SdkError::TimeoutError(_) => none("its time is over", true),
@@ -145,16 +148,17 @@ impl Service {
             .build()
             .ok()?
             .into();
+
         let url = format!("{}{}", self.endpoint.trim_end_matches('/'), call.path);
         let body = SignableBody::Bytes(call.body.as_bytes());
         let headers = call.headers.iter().copied();
         let signable = SignableRequest::new("POST", &url, headers, body).ok()?;
         let (instructions, _) = sign(signable, &parameters).ok()?.into_parts();
+
         let mut request = ::http::Request::post(call.path);
         for (name, value) in call.headers {
             request = request.header(*name, *value);
         }
-
         let mut request = request.body(call.body.to_owned()).ok()?;
         instructions.apply_to_request_http1x(&mut request);
         Some(Signed(request))

@@ -11,7 +11,7 @@ pub struct StoreConfig {
     pub table: String,
     /// The AWS region.
     pub region: String,
-    /// Another address than AWS's own, for an emulator or an embedded engine.
+    /// An address other than AWS's own, for an emulator or an embedded engine.
     pub endpoint: Option<String>,
     /// The keys that requests are signed with.
     pub credentials: Credentials,
@@ -28,7 +28,7 @@ pub struct QueueConfig {
     pub url: String,
     /// The AWS region.
     pub region: String,
-    /// Another address than AWS's own, for an emulator.
+    /// An address other than AWS's own, for an emulator.
     pub endpoint: Option<String>,
     /// The keys that requests are signed with.
     pub credentials: Credentials,
@@ -36,12 +36,12 @@ pub struct QueueConfig {
     pub ca_bundle: Option<CaBundle>,
 }
 
-/// The address of an AWS service in which we have no table or queue, and the keys to reach it.
+/// The address of an AWS service without a table or queue of Roomtide, and the keys to reach the service.
 #[derive(Debug, Clone)]
 pub struct ServiceConfig {
     /// The AWS region.
     pub region: String,
-    /// Another address than AWS's own, for an emulator.
+    /// An address other than AWS's own, for an emulator.
     pub endpoint: Option<String>,
     /// The keys that requests are signed with.
     pub credentials: Credentials,

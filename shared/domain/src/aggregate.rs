@@ -29,7 +29,7 @@ crate::words! {
 }
 
 impl Aggregate {
-    /// The functions of a metric that a row shows if the request names no function.
+    /// The functions that a row shows for a metric if the request names no function.
     pub const fn usual(rule: &MetricRule) -> &'static [Self] {
         match rule {
             MetricRule::Counter(_) => &[Self::Increase, Self::Count],
@@ -54,7 +54,8 @@ impl Aggregate {
         }
     }
 
-    /// The function's value from a rollup. `None` for `TimeMean` and `Increase`, which a row has beside its rollup.
+    /// The function's value from a rollup. `None` for `TimeMean` and `Increase`, which also need values outside of the
+    /// rollup.
     pub fn of_rollup(self, rollup: &MetricRollup) -> Option<Quotient> {
         let value = match self {
             Self::Mean => return Quotient::of(&rollup.sum, rollup.count.into()),

@@ -22,7 +22,7 @@ impl Default for Amount {
 }
 
 impl Amount {
-    /// Nothing.
+    /// The amount zero.
     pub const fn zero() -> Self {
         Self { counted: Exact::zero(), integrated: Exact::zero() }
     }

@@ -235,8 +235,7 @@ impl CounterRule {
         Verdict::ALL.into_iter().filter(|verdict| found.judged(*verdict).is_some()).collect()
     }
 
-    /// The amount of an ambiguous fall, if the counter passed its modulus; `None` for all other steps. Ignores
-    /// verdicts.
+    /// The amount of an ambiguous fall if the counter passed its modulus. `None` for all other steps. Ignores verdicts.
     pub fn if_wrapped(&self, from: &Sample, to: &Sample) -> Option<Exact> {
         let found = self.found(from, to);
         let is_ambiguous = found.step.flag == Some(Flag::Ambiguous);

@@ -104,7 +104,8 @@ impl From<Small> for Decimal {
     }
 }
 
-/// Whether a text has the form that [`canonical`] writes for a number of few digits, as most measured values have it.
+/// Whether a text already has the form that [`canonical`] writes. Recognizes only plain numbers of few digits, which
+/// most measured values are.
 fn is_canonical(text: &str) -> bool {
     let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
     let unsigned = text.strip_prefix('-').unwrap_or(text);
@@ -117,10 +118,13 @@ fn is_canonical(text: &str) -> bool {
         && text != "-0"
 }
 
+/// Writes a number in the only form that [`Decimal`] has for a number. The decimal point is `point` digits after the
+/// beginning of `significant`.
 fn canonical(negative: bool, significant: &str, point: i64) -> String {
     let sign = if negative { "-" } else { "" };
     let length = i64::try_from(significant.len()).expect("at most 38");
     let zeros = |n: i64| "0".repeat(usize::try_from(n).unwrap_or(0));
+
     if (-PLAIN..=0).contains(&point) {
         format!("{sign}0.{}{significant}", zeros(-point))
     } else if (1..length).contains(&point) {

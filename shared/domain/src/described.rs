@@ -1,4 +1,4 @@
-//! Adds the facts that senders give to a device. A person's edits come first. No I/O.
+//! Adds facts from senders to a device. A person's edits take precedence. No I/O.
 
 use super::about::{About, AboutMetric};
 use super::fold_settings::extent_of_change;

@@ -29,7 +29,7 @@ pub struct DeviceParts {
     pub attributes: BTreeMap<AttributeName, AttributeValues>,
     /// The metrics that the device has sent, at most 256.
     pub metrics: BTreeMap<MetricName, MetricInfo>,
-    /// What senders say about the origin of the device.
+    /// The origin of the device, as senders describe it.
     pub source: Source,
     /// The timestamp of its earliest reading.
     pub first_seen: Timestamp,
@@ -81,9 +81,9 @@ pub struct DeviceObservation {
     pub first: Timestamp,
     /// The timestamp of the latest reading.
     pub last: Timestamp,
-    /// The rooms that the sender named, without those that ingest filled in from the registry.
+    /// The rooms that the sender named, without rooms that ingest filled in from the registry.
     pub rooms: BTreeMap<RoomId, Span>,
-    /// The room that each reading named. These rooms show from which reading on the device was in its new room.
+    /// The room that each reading named, by timestamp. It shows from which reading on the device was in its new room.
     named: BTreeMap<Timestamp, RoomId>,
     /// The metrics of all readings.
     pub metrics: BTreeSet<MetricName>,
@@ -125,6 +125,7 @@ impl DeviceObservation {
     pub fn see(&mut self, reading: &Reading) {
         self.first = self.first.min(reading.at);
         self.last = self.last.max(reading.at);
+
         if let Some(room) = &reading.named_room {
             let once = Span { first: reading.at, last: reading.at };
             let span = self.rooms.entry(room.clone()).or_insert(once);
@@ -171,6 +172,7 @@ impl DeviceObservation {
         let introduced = self.rooms.keys().filter(|room| !is_room_registered(room));
         let introduced: BTreeSet<RoomId> = introduced.take(MAX_INTRODUCED_ROOMS).cloned().collect();
         let registered = |room: &RoomId| is_room_registered(room) || introduced.contains(room);
+
         let place = self
             .rooms
             .iter()
@@ -293,7 +295,8 @@ impl Device {
         self
     }
 
-    /// The device as it is registered again after its deletion. Its settings are numbered on from the deleted device's.
+    /// The device as it is registered again after its deletion. Its fold settings get a number above those of the
+    /// deleted device.
     #[must_use]
     pub fn numbered_after(mut self, deletion: &Deletion) -> Self {
         self.0.fold_settings = FoldSettings::after(deletion);
@@ -405,8 +408,8 @@ impl Device {
     /// not changed for [`SETTLING`] before `newest`, the timestamp of a reading. `None` if the stay in this room is
     /// recorded already.
     ///
-    /// A new stay never begins before the end of the newest stay. After a person took the device out of its room, a
-    /// late reading may name a room for an earlier time; the stay in this room then begins at that end.
+    /// A new stay never begins before the end of the newest stay. If a person took the device out of its room, a late
+    /// reading may name a room for an earlier time. The stay in that room then begins when the newest stay ended.
     pub fn settled(&self, newest: Timestamp) -> Option<Stay> {
         let Place::Learned(room, at) = self.place() else { return None };
         if self.open_stay().is_some_and(|stay| stay.room == *room) {
@@ -432,6 +435,7 @@ impl Device {
             observation.rooms.iter().filter(moved).max_by_key(|(room, span)| (span.last, *room));
         let unknown = |name: &&MetricName| !self.metrics().contains_key(*name);
         let room_for = MAX_KNOWN_METRICS.saturating_sub(self.metrics().len());
+
         DeviceUpdate {
             first_seen: (observation.first < self.first_seen()).then_some(observation.first),
             room: room.map(|(room, span)| (span.last, room.clone())),

@@ -37,7 +37,7 @@ pub struct DevicePatch {
     pub in_room_means: Edit<bool>,
     /// Settings of metrics that the device has sent; `None` removes the metric from the registry.
     pub metrics: BTreeMap<MetricName, Option<MetricPatch>>,
-    /// Whether the edit restores what a backup says of the device; see [`restoring`](Self::restoring).
+    /// Whether the edit restores the device from a backup; see [`restoring`](Self::restoring).
     #[serde(skip)]
     pub restores: bool,
 }
@@ -97,7 +97,7 @@ impl DevicePatchError {
 }
 
 impl DevicePatch {
-    /// The edit that restores what the API has answered about a device. A metric that is not registered is added, and
+    /// The edit that restores a device as an answer of the API shows it. A metric that is not registered is added, and
     /// settings that a metric does not use are kept, because its kind or unit may have changed since.
     ///
     /// A member without a value in the answer stays as it is. The kind and the unit of a metric stay too if both follow
@@ -108,6 +108,7 @@ impl DevicePatch {
             let settings = settings.map(|settings| settings.without_defaults(&name));
             (name, settings)
         });
+
         Self {
             name: self.name.or_keep(),
             room: if is_room_chosen { self.room.or_keep() } else { Edit::Keep },
@@ -278,6 +279,7 @@ impl DevicePatch {
     fn apply_room(&self, device: &mut Device, now: Timestamp) {
         let earliest = device.stay().map_or(now, |stay| stay.earliest_next().max(now));
         let since = self.room_since.unwrap_or(earliest);
+
         match &self.room {
             Edit::Keep => {}
             Edit::Clear => {

@@ -1,4 +1,4 @@
-//! Divides among rows what spans several of them: the step of a counter, or the time of a power. Folds no reading.
+//! Divides the steps of a counter, and the time of a power, among the rows that they span. Folds no reading.
 
 use chrono::TimeDelta;
 
@@ -73,6 +73,7 @@ pub fn increases(
     rule: &CounterRule,
 ) -> Vec<RowIncrease> {
     let mut increases: Vec<RowIncrease> = rows.iter().map(|row| inside(row.rollup)).collect();
+
     for Pair { from, to, first, last } in pairs(rows, neighbours) {
         let Some(to) = to else { continue };
         let step = rule.step(from, to);

@@ -117,6 +117,7 @@ impl Exact {
         if elapsed == whole {
             return self.clone();
         }
+
         if let Number::Small(small) = &self.0 {
             let numerator = i128::from(small.digits())
                 .checked_mul(elapsed.into())

@@ -133,10 +133,12 @@ pub fn excerpt(text: &str) -> String {
     const MAX_LENGTH: usize = 48;
     let mut out = String::new();
     let mut length = 0;
+
     for c in text.chars() {
         let shown: String =
             if matches!(c, '"' | '\'' | '\\') { c.into() } else { c.escape_debug().collect() };
         length += shown.chars().count();
+
         if length > MAX_LENGTH {
             out.push('…');
             break;

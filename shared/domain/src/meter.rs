@@ -1,4 +1,4 @@
-//! The energy of a device: decides by units, names and roles which of the device's metrics count. Reads no values.
+//! The energy of a device: decides by units, names and roles which metrics of the device count. Reads no values.
 //!
 //! If a device has counters, its powers do not count. Metrics of one direction, used or sold, are added up. If there is
 //! a total as well as its parts, only the total counts. Sold energy never counts as bought energy.
@@ -101,6 +101,7 @@ impl<'a> Meter<'a> {
         let (used, sold) = (flow(Flow::Used), flow(Flow::Sold));
         let is_unsure = used.iter().any(|candidate| candidate.role.is_none());
         let names = |of: &[Candidate<'a>]| of.iter().map(|candidate| candidate.name).collect();
+
         Self {
             used: names(&used),
             sold: names(&sold),
@@ -139,6 +140,7 @@ impl<'a> Meter<'a> {
             let counted = summands(&found, &mut left_out);
             let is_one = counted.len() == 1 || role == Role::Production && !counted.is_empty();
             left_out.retain(|name, _| counted.iter().all(|candidate| candidate.name != *name));
+
             is_one.then(|| Self {
                 used: counted.iter().map(|candidate| candidate.name).collect(),
                 sold: Vec::new(),
@@ -337,16 +339,19 @@ const UNITS: [&str; 6] = ["wh", "kwh", "mwh", "w", "kw", "mw"];
 
 impl Family {
     fn of(name: &MetricName) -> Self {
+        // The names in the payloads of devices contain units and letters that look like parts, so they stay whole.
         let known = [BOUGHT, SOLD, POWER].into_iter().find(|known| {
             let rest = name.as_str().strip_prefix(known);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
         });
         let rest = known.map_or(name.as_str(), |known| &name.as_str()[known.len()..]);
         let rest = rest.replace("off_peak", "offpeak");
+
         let mut words: Vec<&str> = rest.split('_').filter(|word| !word.is_empty()).collect();
         let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
         let (mut is_total, is_derived) = (has(&TOTALS), has(&DERIVED));
         words.retain(|word| !TOTALS.contains(word) && !DERIVED.contains(word));
+
         let mut part = take_part(&mut words);
         // A meter's register 1.8.0 is the total of the registers 1.8.1 and 1.8.2, one for each tariff.
         if part == Some(Part(0)) && matches!(words[..], [.., "1" | "2", "8"]) {

@@ -1,4 +1,4 @@
-//! What the registry knows of one metric of a device, and a person's edits of it. Folds no reading.
+//! The settings of one metric of a device, as the registry has them, and a person's edits of them. Folds no reading.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub const MAX_KNOWN_METRICS: usize = 256;
 /// The largest number of exchanges of one metric, and the largest number of verdicts.
 pub const MAX_JUDGEMENTS: usize = 64;
 
-/// One metric of one device.
+/// The settings of one metric of one device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricInfo {
     /// Gauge or counter.
@@ -178,6 +178,7 @@ where
         if entries.len() > MAX_JUDGEMENTS {
             return Err(D::Error::custom(format_args!("are more than {MAX_JUDGEMENTS}")));
         }
+
         let mut all = BTreeMap::new();
         for (timestamp, entry) in entries.into_iter().map(E::into) {
             if all.insert(timestamp, entry).is_some() {

@@ -7,7 +7,7 @@ use super::{About, Decimal, DeviceId, MetricName, RoomId, Timestamp};
 /// The largest number of metrics that a sender may put into one reading, and of fields in a line of line protocol. The
 /// item of such a reading stays far below `DynamoDB`'s 400 KB.
 pub const MAX_FIELDS: usize = 256;
-/// The largest number of metrics that a device's own payload may have, and that a question may name.
+/// The largest number of metrics that a device's own payload may have, and that a request may name.
 pub const MAX_METRICS: usize = 64;
 
 /// The metrics of one device at one timestamp, at least one.
@@ -24,7 +24,7 @@ pub struct Reading {
     /// The room that the sender named. Only this room moves a device: a room from the registry may be out of date.
     pub named_room: Option<RoomId>,
     /// The facts that the sender gives about the device in addition to the values; no answer shows them. The function
-    /// ingest keeps only those that the registry does not know yet.
+    /// ingest keeps only the facts that the registry does not have yet.
     pub about: Option<Box<About>>,
     metrics: BTreeMap<MetricName, Decimal>,
 }
@@ -132,6 +132,7 @@ impl Reading {
         let room = if keeps_room { &self.room } else { &new.room };
         let named_room = new.named_room.clone().or_else(|| self.named_room.clone());
         let about = new.about.clone().or_else(|| self.about.clone());
+
         Self {
             device: self.device.clone(),
             at: self.at,

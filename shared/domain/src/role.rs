@@ -36,10 +36,10 @@ const IMPORT_WORDS: [&str; 3] = ["bought", "purchased", "bezug"];
 const PRODUCTION: [&str; 5] = ["produc", "photovolt", "erzeug", "generated", "generation"];
 /// Whole words for production.
 const PRODUCTION_WORDS: [&str; 4] = ["solar", "pv", "yield", "ertrag"];
-/// Parts of words for consumption. Beside these, words for production, export and storage are doubtful.
+/// Parts of words for consumption. In a name with such a word, words for production, export and storage are doubtful.
 const CONSUMPTION: [&str; 6] = ["consum", "usage", "used", "verbrauch", "verbruik", "gebruik"];
-/// Whole words beside which words for production, export and storage are doubtful too: own consumption, and devices
-/// that take heat or power from the sun.
+/// Whole words that make words for production, export and storage doubtful too: words for own consumption, and for
+/// devices that take heat or power from the sun.
 const DOUBTFUL_WORDS: [&str; 7] = ["load", "heater", "boiler", "pump", "light", "lamp", "self"];
 /// Whole words for the battery of a house.
 const BATTERY_WORDS: [&str; 8] =
@@ -52,7 +52,7 @@ const VEHICLE_WORDS: [&str; 8] =
 
 impl Role {
     /// The role that a meter's name states without doubt. `None` if the words of the name contradict each other. `None`
-    /// also for a consumer: its energy may be a part of another meter's or not.
+    /// also for a consumer, whose energy another meter may measure too.
     pub fn of_name(name: &str) -> Option<Self> {
         let lower = name.to_lowercase();
         let words: Vec<&str> =
@@ -62,6 +62,7 @@ impl Role {
             |parts: &[&str]| words.iter().any(|word| parts.iter().any(|part| word.contains(part)));
         let is = |known: &[&str]| words.iter().any(|word| known.contains(word));
         let pair = |pair: [&str; 2]| words.windows(2).any(|following| *following == pair);
+        // An OBIS code such as 1-0:1.8.0 ends with the register, here 1.8, and the tariff.
         let obis = |register: [&str; 2]| {
             words.len() > 2 && words[words.len() - 3..words.len() - 1] == register
         };

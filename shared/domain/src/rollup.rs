@@ -111,7 +111,7 @@ impl Rollup {
         Self::fold_some(readings, rules, |_| true)
     }
 
-    /// Folds those metrics of the readings that `is_wanted` accepts.
+    /// Folds the metrics of the readings that `is_wanted` accepts.
     pub fn fold_some<'a>(
         readings: impl IntoIterator<Item = &'a Reading>,
         rules: &FoldRules,
@@ -197,6 +197,7 @@ impl MetricRollup {
             }
             MetricRule::Power(_) => OfKind::Power { area: Exact::zero(), held: TimeDelta::zero() },
         };
+
         Self {
             count: 1,
             sum: Exact::from(&sample.value),
@@ -246,7 +247,6 @@ impl MetricRollup {
         if later.max > self.max {
             self.max = later.max.clone();
         }
-
         self.last = later.last.clone();
     }
 }

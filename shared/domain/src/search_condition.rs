@@ -99,7 +99,7 @@ impl SearchCondition {
         }
     }
 
-    /// The range of values that may meet the condition. Of a long text only the beginning is compared, so the exact
+    /// The range of values that may meet the condition. Only the beginning of a long text is compared, so the exact
     /// test must follow.
     pub fn range(&self) -> SearchRange {
         match &self.test {

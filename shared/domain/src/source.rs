@@ -1,5 +1,5 @@
 //! The origin of a device's readings, as the registry keeps it: the sender's name for the device, the tags, and the
-//! fields that became metrics. How facts are added: see [`About`](super::About).
+//! fields that became metrics. Facts are added by an [`About`](super::About).
 
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@ const MAX_READABLE: usize = 112;
 /// Base 32 of RFC 4648, in lower case.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// The length of a digest.
+/// The number of characters of a digest.
 const DIGEST: usize = 12;
 
 /// Makes an id from a text that people chose. Also returns the text if the id differs from it.
@@ -66,8 +66,8 @@ pub fn parts(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
         .map(|part| if part.contains(' ') { part.replace(' ', "_").into() } else { part.into() })
 }
 
-/// Whether these parts can be read back from an id made of them: an id may contain all their characters, and the end
-/// does not look like a digest.
+/// Whether these parts can be read back from an id that is made of them. An id must allow all their characters, and the
+/// last part must not look like a digest.
 pub fn are_readable<'a>(
     mut parts: impl DoubleEndedIterator<Item = &'a Cow<'a, str>> + Clone,
 ) -> bool {

@@ -40,7 +40,7 @@ pub enum TimestampError {
     /// The text has no offset from UTC.
     #[error("{0:?} has no offset from UTC; add Z or an offset like +09:00")]
     NoOffset(String),
-    /// The text is a date. Only a question whose rows have a time zone knows when a date begins.
+    /// The text is a date. Only a request with a time zone says when a date begins.
     #[error(
         "{0:?} is a date; write the time and the offset, too: {0}T00:00:00Z, or +09:00 in place of Z"
     )]

@@ -129,6 +129,7 @@ impl DynamoStore {
         let request = TableRequest::new("BatchExecuteStatement", &InsertBody { statements });
         let Ok(Ok(answer)) = invocation.within(self.send(&request)).await else { return inserted };
         let Ok(reply) = Reply::read(answer.bytes()) else { return inserted };
+
         invocation.add_write(reply.units());
         for (place, is_inserted) in sent.into_iter().zip(reply.successes()) {
             inserted[place] = is_inserted;

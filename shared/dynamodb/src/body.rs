@@ -15,7 +15,7 @@ use table::keys::{PK, SK};
 const ALL_OLD: &str = "ALL_OLD";
 const ALL_NEW: &str = "ALL_NEW";
 
-/// The body of any request, which makes the answer say what the request consumed.
+/// The body of any request, with the member that makes the answer report the consumed capacity.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct CountedBody<'a, B> {
@@ -112,7 +112,7 @@ impl<'a> QueryBody<'a> {
     }
 }
 
-/// A write, as a request or in a transaction. Only a request has the last member.
+/// A write, as a request or in a transaction. Only a request has `return_values`.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct WriteBody<'a> {
@@ -155,6 +155,7 @@ impl<'a> WriteBody<'a> {
             WriteChange::Delete(key) | WriteChange::Check(key) => (None, Some(key), None),
         };
         let condition_expression = placeholders.all_of(&write.conditions);
+
         Self {
             table_name,
             item,

@@ -33,6 +33,7 @@ impl DynamoStore {
     ) -> StoreResult<(Option<u32>, Option<u32>)> {
         let request = self.client.describe_table().table_name(&self.table);
         let answer = send_while_throttled(invocation, || request.clone().send()).await?;
+
         let table = answer.table();
         let billing = table.and_then(|table| table.billing_mode_summary()?.billing_mode());
         let is_on_demand = billing == Some(&BillingMode::PayPerRequest);

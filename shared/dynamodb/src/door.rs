@@ -2,8 +2,8 @@
 //!
 //! Every request goes as a `Query` of the SDK whose target and body are replaced. The SDK would make a map of each
 //! item, with its own type for each value, only to write JSON, and would read every answer into such maps. This took a
-//! third of the time for storing readings, and most of the time for a chart. The SDK still does what is the same for
-//! all operations: signing, endpoints, retries, time limits and connections.
+//! third of the time for storing readings, and most of the time for a chart. The SDK still does the work that all
+//! operations share: signing, endpoints, retries, time limits and connections.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ use table::{Invocation, StoreResult};
 /// The SDK's error of an attempt. Its code says why `DynamoDB` refuses; the body of the answer says more.
 pub(super) type SendError = SdkError<QueryError, HttpResponse>;
 
-/// A request to the table. All attempts share its body, those of the SDK and ours.
+/// A request to the table. All attempts send the same body, which is not copied.
 pub(super) struct TableRequest {
     operation: &'static str,
     body: SdkBody,
@@ -81,7 +81,7 @@ pub(super) fn error_body(error: &SendError) -> &[u8] {
     error.raw_response().and_then(|answer| answer.body().bytes()).unwrap_or_default()
 }
 
-/// A request and its answer. The SDK sends and keeps them as they are, and neither writes nor reads them itself.
+/// The bodies of a request and of its answer. The SDK carries both without writing or reading their JSON.
 #[derive(Clone)]
 struct SdkExchange(Arc<Bodies>);
 

@@ -1,4 +1,4 @@
-//! Converts the SDK's errors. Retries nothing, because the SDK has done that.
+//! Converts the SDK's errors. Retries nothing, because the SDK has retried already.
 
 use aws_sdk_dynamodb::config::http::HttpResponse;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};

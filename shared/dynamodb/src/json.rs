@@ -76,7 +76,7 @@ impl<'de, A: MapAccess<'de>> Iterator for ItemAttributes<A, A::Error> {
     }
 }
 
-/// What a visitor reads, wherever a value is expected.
+/// A seed that deserializes a value with a visitor.
 pub(super) struct Visited<V>(pub(super) V);
 
 impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for Visited<V> {

@@ -29,7 +29,7 @@ pub struct DynamoStore {
     client: Client,
     table: String,
     layout: Layout,
-    /// Whether it was checked that the table's devices are in as many partitions as the layout says.
+    /// Whether the number of partitions with devices was compared with the layout.
     has_checked_shards: Arc<AtomicBool>,
 }
 

@@ -106,7 +106,7 @@ pub(super) fn refused(reasons: Vec<Reason>) -> RefusedWrites {
     refused.map(|(position, reason)| (position, reason.item.map(|ItemJson(item)| item))).collect()
 }
 
-/// An answer with many items, without the items.
+/// The members of an answer with many items, except the items.
 #[derive(Default)]
 pub(super) struct PageEnd {
     pub(super) last_key: Option<Item>,

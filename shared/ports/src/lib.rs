@@ -140,6 +140,7 @@ impl Function {
                 self.store.#name(#(#names,)* self.invocation)
             }
         };
+
         Self { declared, implemented, of_session }
     }
 }

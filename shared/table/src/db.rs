@@ -34,15 +34,15 @@ pub trait Db: Send + Sync {
     /// compare only once.
     fn has_checked_shards(&self) -> &AtomicBool;
 
-    /// Reads an item as it is this moment: `GetItem`.
+    /// Reads an item as it is this moment, with a consistent read: `GetItem`.
     fn get(
         &self,
         key: &ItemKey,
         invocation: &Invocation,
     ) -> impl Future<Output = StoreResult<Option<Item>>> + Send;
 
-    /// Reads any number of items as they are this moment, in any order: `BatchGetItem`. No key may be given twice.
-    /// Returns the keys that could not be read because the table throttled.
+    /// Reads any number of items as they are this moment, with consistent reads, in any order: `BatchGetItem`. No key
+    /// may be given twice. Returns the keys that could not be read because the table throttled.
     fn get_all(
         &self,
         keys: Vec<ItemKey>,
@@ -148,7 +148,7 @@ pub enum Keys {
 }
 
 impl ItemQuery {
-    /// The first page of a whole partition of the table, in ascending order, as it is this moment.
+    /// The first page of a whole partition of the table, in ascending order, with a consistent read.
     pub fn of(partition: impl Into<String>) -> Self {
         Self {
             index: None,

@@ -23,7 +23,7 @@ pub enum StoreError {
     /// The request does not fit the item, or the item would grow too large; repeating does not help.
     #[error("the table cannot apply the request to the item")]
     Inapplicable(#[source] Cause),
-    /// An item that is not what its key says; repeating does not help.
+    /// An item cannot be decoded; repeating does not help.
     #[error("an item of the table cannot be read")]
     Unreadable(#[source] UnreadableItem),
 }

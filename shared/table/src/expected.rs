@@ -16,7 +16,7 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// A put of this version expects the previous version; that of version 1 expects no item.
+    /// The item that a put of this version expects: the previous version, or no item before version 1.
     pub const fn before(version: u64) -> Self {
         match version {
             0 | 1 => Self::Absent,

@@ -14,8 +14,8 @@ const MOST_PATIENCE: Duration = Duration::from_secs(15);
 /// The time left to an invocation, its patience, and the capacity units that it has consumed. The patience is the time
 /// for which throttled requests are repeated.
 ///
-/// A part of an invocation adds its units to those of the whole. A part of [`shortened_to`](Self::shortened_to) ends
-/// earlier. All other parts keep the deadline, and repeat throttled requests for less time.
+/// A part of an invocation adds its units to those of the whole. A part that [`shortened_to`](Self::shortened_to) makes
+/// ends earlier. All other parts keep the deadline, and repeat throttled requests for less time.
 #[derive(Debug)]
 #[must_use]
 pub struct Invocation {
@@ -71,9 +71,8 @@ impl Invocation {
         self.part_until(self.deadline, Deadline::after(time.min(self.patience())))
     }
 
-    /// A part for one device of several, which together have the time `left`. The part has all of the time, and a
-    /// quarter of `left`, at most 15 seconds, as its patience. So however many devices are throttled, three quarters
-    /// are left to the next one.
+    /// A part for one device of several, which together have the time `left`. The part keeps the deadline. Its patience
+    /// is a quarter of `left`, at most 15 seconds. So a throttled device leaves three quarters of the time to the next.
     pub fn with_quarter_of(&self, left: Duration) -> Self {
         self.with_patience((left / 4).min(MOST_PATIENCE))
     }

@@ -39,8 +39,8 @@ pub const STATE: &str = "STATE#";
 pub const LATE: &str = "LATE#";
 /// The partition of the schema of the conditions index. It is not in [`STATE`], because a person sets the schema.
 pub const CONDITIONS: &str = "CONDITIONS#";
-/// The prefix of the partition of a device's stays. The permissions of a role are limited to partitions, and whoever
-/// edits the registry must not put readings. So stays are not in the partition of the device's readings.
+/// The prefix of the partition of a device's stays. The permissions of a role are limited to partitions, and a function
+/// that edits the registry must not put readings. So stays are not in the partition of the device's readings.
 pub const STAYS_OF_PREFIX: &str = "STAYS_OF#";
 /// The prefix of the partition of the stays in a room.
 pub const STAYS_IN_PREFIX: &str = "STAYS_IN#";
@@ -68,7 +68,7 @@ const ROLLUP_STATE: &str = "rollup";
 const CHANGES: &str = "changes";
 /// The sort key of the item that says how many partitions the registry's devices are in. No device has this id.
 const SHARDS: &str = "#shards";
-/// The sort key of the item, in the partition of a device's rollups, that says up to when they are folded again.
+/// The sort key of the progress of folding a device's rollups again. The item is in the partition of these rollups.
 const REFOLD: &str = "REFOLD";
 
 /// The prefix of the partition of a device's entries for the attribute index.
@@ -142,8 +142,8 @@ pub enum Key {
     Refold(DeviceId),
     /// The schema of the conditions index.
     ConditionsSchema,
-    /// A room in which a device was seen, stored among the device's rollups. By this item, a deletion of the device
-    /// finds the matching one in the room's partition.
+    /// A room in which a device was seen, stored among the device's rollups. When the device is deleted, this item
+    /// leads to [`SeenIn`](Self::SeenIn) in the room's partition.
     SeenOf(DeviceId, RoomId),
     /// The months in which a device was seen in a room, stored in the room's partition.
     SeenIn(RoomId, DeviceId),
@@ -371,7 +371,8 @@ pub fn told_in(range: TimeRange) -> RangeInclusive<String> {
     range.from().to_string()..=format!("{}{BEHIND_IDS}", range.last())
 }
 
-/// A lower bound for the sort keys after an id, or for all sort keys: the id and a space, which no id has.
+/// A lower bound for the sort keys after an id; `None`: for all sort keys. The bound is the id and a space, which sorts
+/// before all characters of ids.
 pub fn behind(id: Option<&str>) -> String {
     format!("{} ", id.unwrap_or_default())
 }
@@ -386,7 +387,7 @@ pub fn devices_of_room(after: Option<&DeviceId>) -> Vec<RangeInclusive<String>> 
 }
 
 impl Shard {
-    /// The name of this partition: with its number, if there are several.
+    /// The name of this partition: `name`, and after it the partition's number if there are several partitions.
     pub fn of_name(self, name: &str) -> String {
         match self.0 {
             Some(n) => format!("{name}#{n}"),
@@ -472,10 +473,10 @@ pub fn search_range(range: &SearchRange, after: Option<&str>) -> RangeInclusive<
         SearchRange::Is(Comparison::Above, value) => (format!("{value}#{BEHIND_IDS}"), numbers().1),
         SearchRange::Is(Comparison::AtLeast, value) => (value.to_string(), numbers().1),
     };
+
     if let Some(after) = after {
         first = first.max(format!("{after}{BEFORE_IDS}"));
     }
-
     first..=last
 }
 
@@ -529,8 +530,8 @@ pub fn day_range(first: LocalDate, last: LocalDate) -> RangeInclusive<String> {
     bucket_sk(Bucket::Day(first))..=bucket_sk(Bucket::Day(last))
 }
 
-/// Bounds for `BETWEEN` around exactly the readings of a range. Neither bound is the key of a reading: in `DynamoDB`
-/// Local, a query that meets several index entries with the key of a bound ends at the first and cannot go on.
+/// Bounds for `BETWEEN` around exactly the readings of a range. Neither bound is the key of a reading. Otherwise
+/// `DynamoDB` Local would end a query at the first of several index entries with this key, and could not go on.
 pub fn reading_range(range: TimeRange) -> RangeInclusive<String> {
     let first = reading_sk(range.from());
     let below = first.strip_suffix('Z').unwrap_or(&first).to_owned();

@@ -17,7 +17,7 @@ impl DeviceGroups {
         Self(1 << sweep_group(device))
     }
 
-    /// The groups that are in either of the two.
+    /// The union of these groups and `others`.
     pub const fn with(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
@@ -95,13 +95,13 @@ pub struct Backlog {
 pub struct LateChanges {
     /// The number of times that the marks were stored.
     pub version: u64,
-    /// The marks. Those that end first come first.
+    /// The marks, sorted by the instant at which they end.
     pub marks: Vec<LateMark>,
     /// The backlog that was stored last.
     pub backlog: Option<Backlog>,
 }
 
-/// The largest number of marks of a table. They fit into a KB, and a write of a KB costs one unit.
+/// The largest number of marks of a table. This many marks fit into a KB, and a write of a KB costs one unit.
 const MAX_MARKS: usize = 12;
 /// How long a mark is kept after its end. Answers need a mark for at most 7.5 minutes after its end, if changes are
 /// gathered for at most 5 minutes.
@@ -115,6 +115,7 @@ impl LateChanges {
         let mut marks: Vec<LateMark> = self.marks.iter().filter(is_kept).copied().collect();
         marks.push(new);
         marks.sort_by_key(|mark| mark.until);
+
         while marks.len() > MAX_MARKS {
             marks[1] = marks[0].with(&marks[1]);
             marks.remove(0);

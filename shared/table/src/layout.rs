@@ -1,4 +1,4 @@
-//! The table's indexes and partitions, and which of them a deployed table has. Writes no key's text.
+//! The table's indexes, and the indexes and partitions that a deployed table has. Writes no key's text.
 
 use domain::DeviceId;
 

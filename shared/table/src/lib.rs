@@ -1,7 +1,7 @@
-//! The table, in words of the domain: its ports, and the keys and items by which they are implemented. No SDK.
+//! The table in terms of the domain: its ports, and the keys and items that implement the ports. Uses no SDK.
 //!
-//! A function names the ports that it uses ([`store!`]). A port is a block of access patterns, which use the operations
-//! of a `Db`: `dynamodb` has these for the deployed table, `memory_db` for tests. `given` has test data.
+//! A function names the ports that it uses ([`store!`]). A port is a block of access patterns. They use the operations
+//! of a `Db`, which `dynamodb` implements for the deployed table and `memory_db` for tests. `given` has test data.
 
 pub mod db;
 #[cfg(any(test, feature = "fake"))]

@@ -1,4 +1,4 @@
-//! A list of the registry, with the items that could not be read. Reads no table.
+//! A list of items of one kind, and the items that cannot be read. Reads no table.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ pub struct ListPage<T> {
     pub has_more: bool,
 }
 
-/// The due states among those that a query has read.
+/// The due states of the states that a query has read.
 #[derive(Debug)]
 pub struct DueStates {
     /// The due states, and the due ones that cannot be read.

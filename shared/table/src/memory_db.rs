@@ -1,5 +1,5 @@
-//! A table in memory for tests, which refuses what `DynamoDB` refuses. Counts no units and lets no item expire by
-//! itself.
+//! A table in memory for tests, which refuses the requests that `DynamoDB` refuses. Counts no units and lets no item
+//! expire by itself.
 //!
 //! A test makes requests fail by their action and target, after a number of requests that pass. Requests that the table
 //! never accepts, such as two writes to one item in a transaction, are mistakes of the caller and panic.
@@ -224,6 +224,7 @@ impl Db for MemoryDb {
     ) -> StoreResult<Option<Item>> {
         mistakes::check_query(query, self.layout);
         self.wait_while_throttled(Action::Query, &query.partition, invocation).await?;
+
         let target = match query.index {
             Some(index) => Target::of_index(index),
             None => Target::of_partition(&query.partition),
@@ -250,6 +251,7 @@ impl Db for MemoryDb {
             !matches!(write.change, WriteChange::Check(_)),
             "a check is a part of a transaction"
         );
+
         let key = write.key();
         self.wait_while_throttled(write.action(), &key.pk, invocation).await?;
         let mut state = self.begin([permission(write.action(), &key)])?;
@@ -258,6 +260,7 @@ impl Db for MemoryDb {
             Ok(effect) => effect,
             Err(refusing) => return Ok(WriteOutcome::Refused(refusing)),
         };
+
         let is_update = matches!(write.change, WriteChange::Update(..));
         let now = match &effect {
             Effect::Store(item) if is_update => Some(item.clone()),
@@ -353,6 +356,7 @@ impl Db for MemoryDb {
 
         let needed = keys.iter().map(|key| permission(Action::PartiQLInsert, key));
         let Ok(mut state) = self.begin(needed) else { return vec![false; positions.len()] };
+
         let insert = |(item, key): (Item, &ItemKey)| {
             let is_new = state.items.get(key).is_none() && items::refuse_large(&item).is_none();
             if is_new {

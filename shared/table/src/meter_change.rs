@@ -1,9 +1,8 @@
-//! The meters that matter when an edit changes a device's `behind`: which of them are read, checked again when the
-//! device is written, or written themselves. Reads and writes nothing itself.
+//! The meters to read, check and write when an edit changes a device's `behind`. Reads and writes nothing itself.
 //!
-//! A meter may be behind another meter, which is called above it. All meters above the new one are read, one after the
-//! other. The transaction that writes the device checks that each of them is still behind the same meter. DynamoDB
-//! serializes transactions on the same items, also with single writes. So if several edits at once would close a
+//! A meter may itself be behind a meter, which is then above it. All meters above the new meter are read, one after the
+//! other. The transaction that writes the device checks that each of these meters is still behind the same meter.
+//! DynamoDB serializes transactions with all writes of the same items. So if several edits at once would close a
 //! circle, one of them fails:
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html#transaction-isolation>
 //!
@@ -31,7 +30,6 @@ pub struct MeterChange {
     is_noted: bool,
 }
 
-/// The meter that is read next.
 #[derive(Debug)]
 enum NextMeter {
     /// The new meter, or one above it.
@@ -121,7 +119,7 @@ impl MeterChange {
         Ok(())
     }
 
-    /// The writes that belong in one transaction with that of the device.
+    /// The writes and checks to make in one transaction with the write of the device.
     pub fn companions(self) -> Vec<Companion> {
         let Self { device, left, above, left_as_read, is_noted, .. } = self;
         if is_noted {
@@ -145,12 +143,13 @@ impl MeterChange {
                     Some(Companion::NoteBehind(Box::new(meter), device.clone()))
                 }
                 // A transaction may have an item only once. This write expects the meter's version, so it also checks
-                // what the meter is behind.
+                // the meter's `behind`.
                 Some(meter) if left.as_ref() == Some(&id) => forget(meter),
                 _ => None,
             };
             companions.push(written.unwrap_or(still));
         }
+
         companions
     }
 }

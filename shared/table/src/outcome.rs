@@ -67,7 +67,7 @@ pub enum Registration {
     Deleted(Deletion),
 }
 
-/// The outcome of an update. `F` is what a failed condition returns: the stored item or a reason.
+/// The outcome of an update. A failed condition returns an `F`: the stored item or a reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateOutcome<T, F = T> {
     /// The update is written. Has the whole updated item.

@@ -72,7 +72,7 @@ impl<'a, D: Db> Patterns<'a, D> {
         self.db.layout().device_key(id)
     }
 
-    /// Reads an item as it is this moment. Returns `None` for a device that is deleted or being deleted.
+    /// Reads an item, with a consistent read. Returns `None` for a device that is deleted or being deleted.
     async fn find<T: Decode>(self, key: &Key) -> StoreResult<Option<T>> {
         let found = self.db.get(&key.into(), self.invocation).await?;
         found.map_or(Ok(None), read_present)

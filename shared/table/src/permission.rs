@@ -78,7 +78,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The items of a partition. A partition of any other name has the readings of a device.
+    /// The items of a partition. A partition whose name is not reserved has the readings of the device with this id.
     pub fn of_partition(pk: &str) -> Self {
         match pk {
             keys::ROOMS => Self::Rooms,

@@ -36,7 +36,7 @@ impl RollupKey {
 pub struct StoredRollup {
     /// The identity of the rollup.
     pub key: RollupKey,
-    /// The timestamps of the bucket.
+    /// The range of time that the bucket covers.
     pub range: TimeRange,
     /// The time zone of a day, by its name; `None` for a quarter.
     pub zone: Option<String>,
@@ -52,11 +52,11 @@ pub struct StoredRollup {
     pub is_frozen: bool,
     /// The fold of the readings.
     pub rollup: Rollup,
-    /// What the conditions index has of the rollup; `None` for a day, and if the table does not have this index.
+    /// The part of the rollup in the conditions index; `None` for a day, and if the table does not have this index.
     pub indexed: Option<Indexed>,
 }
 
-/// What the conditions index has of a rollup of 15 minutes.
+/// The part of a rollup of 15 minutes that is stored for the conditions index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Indexed {
     /// The version of the schema; 0 before the first schema. A rollup is never replaced by one with a smaller version.
@@ -137,7 +137,7 @@ pub struct Refold {
     pub under_way: Option<(u64, Timestamp)>,
 }
 
-/// Which values of rollups are put into the conditions index.
+/// The values of rollups that are put into the conditions index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Indexing {
     /// The table has no such index.
@@ -150,7 +150,7 @@ pub enum Indexing {
 }
 
 impl Indexing {
-    /// What is put into the index for this rollup.
+    /// The part of a rollup that is stored for the index; `None` for a day, and without this index.
     pub fn of(&self, bucket: Bucket, rollup: &Rollup) -> Option<Indexed> {
         match (self, bucket) {
             (Self::Off, _) | (_, Bucket::Day(_)) => None,

@@ -1,4 +1,4 @@
-//! In which months a device was seen in a room: the stored form. Chooses no room.
+//! The stored form of the months in which a device was seen in a room. Chooses no room.
 
 use std::ops::RangeInclusive;
 

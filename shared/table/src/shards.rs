@@ -12,7 +12,7 @@ use domain::DeviceId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shards(NonZeroU8);
 
-/// One of the partitions of the registry's devices.
+/// One of the partitions of the registry's devices: its number, or `None` if there is a single partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Shard(pub(crate) Option<u8>);
 

@@ -11,7 +11,7 @@ use crate::rollup::StoredRollup;
 const READING: usize = 39;
 /// The bytes of a rollup without its texts and metrics.
 const ROLLUP: usize = 100;
-/// The bytes of a usual value of a sensor.
+/// The bytes of a typical value of a sensor.
 const VALUE: usize = 4;
 const LONGEST_VALUE: usize = 21;
 /// The bytes of a metric's numbers in a rollup.
@@ -59,12 +59,12 @@ pub fn of_reading(reading: &Reading) -> usize {
     READING + reading.device.as_str().len() + room + metrics
 }
 
-/// The halves of a read unit that a query costs if it finds so many bytes. A query costs at least half a unit.
+/// The cost of a query that reads this number of bytes, in halves of a read unit. A query costs at least one half.
 pub fn read_halves(bytes: usize) -> usize {
     bytes.div_ceil(HALF).max(1)
 }
 
-/// The read units of this number of halves.
+/// Converts halves of a read unit to read units.
 pub fn units_of(halves: usize) -> f64 {
     f64::from(u32::try_from(halves).unwrap_or(u32::MAX)) / 2.0
 }
@@ -91,6 +91,7 @@ fn of_metric(metric: &MetricRollup, start: Timestamp) -> usize {
         times.iter().map(|at| whole(at.since(start).num_milliseconds().unsigned_abs())).sum();
     let count = whole(metric.count);
     let sum = number(&metric.max) + (count - 1) * usize::from(metric.count > 1);
+
     let of_kind = match &metric.of_kind {
         OfKind::Gauge => 0,
         OfKind::Counter { flags, .. } => {
@@ -102,6 +103,7 @@ fn of_metric(metric: &MetricRollup, start: Timestamp) -> usize {
             MEMBER + number(&metric.max) + held + MEMBER + held
         }
     };
+
     LIST + 8 * MEMBER + count + sum + values + times + of_kind
 }
 

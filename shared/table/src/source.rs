@@ -51,8 +51,8 @@ impl StoredSource {
         Self { id, version, settings, lacks_secrets, next, lease, claim, run, spent, status }
     }
 
-    /// The time until which the maker takes no requests of `source`; `None` if that time is over, or if `source` asks
-    /// another server.
+    /// The time until which the maker takes no requests of `source`. `None` if the time is over, or if `source` sends
+    /// requests to another server.
     pub fn pause_of(&self, source: &PolledSource, now: Timestamp) -> Option<Timestamp> {
         let is_same = self.source().is_ok_and(|own| own.host() == source.host());
         self.status.waits_until(now).filter(|_| is_same)
@@ -76,15 +76,15 @@ impl StoredSource {
         }
     }
 
-    /// Whether a source that is saved without secrets may keep the stored ones. This tells a person early; a run takes
-    /// the secrets by [`SourceSecrets::of`].
+    /// Whether a source that is saved without secrets may keep the stored secrets. This answer only informs a person
+    /// early: when a run takes the secrets, [`SourceSecrets::of`] checks them.
     pub fn has_secrets_for(&self, source: &PolledSource) -> bool {
         let is_for = self.source().is_ok_and(|own| own.destination() == source.destination());
         is_for && !self.lacks_secrets
     }
 }
 
-/// The secrets of a source, and their purpose.
+/// The secrets of a source, and the request for which they were given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceSecrets {
     /// The digest of the request and its reader (`PolledSource::destination`); empty in items of older versions.
@@ -94,14 +94,13 @@ pub struct SourceSecrets {
 }
 
 impl SourceSecrets {
-    /// Secrets that a person gives for a source as it is.
+    /// Secrets that a person gives for the present request of a source.
     pub fn given_for(source: &PolledSource, texts: SecretTexts) -> Self {
         Self { destination: source.destination(), texts }
     }
 
-    /// The secrets, if they were given for `source` as it is; otherwise no secrets. Settings and secrets are read one
-    /// after the other, and a person may have saved both in between: then the old request must not carry the new
-    /// secrets.
+    /// The secrets, if they were given for the request of `source`; otherwise no secrets. Settings are read before
+    /// secrets, and a person may save both in between. Then the old request must not carry the new secrets.
     pub fn of(self, source: &PolledSource) -> SecretTexts {
         if self.destination == source.destination() { self.texts } else { SecretTexts::default() }
     }

@@ -18,7 +18,7 @@ crate::words! {
     /// unit of a day or more consists of whole local days.
     ///
     /// Since 2000, buckets of 15 minutes or more begin and end at UTC quarters of an hour, except at transitions one
-    /// minute past the hour. Seven zones of Canada, Palestine and Antarctica had these, the last in 2022.
+    /// minute past the hour. Seven zones of Canada, Palestine and Antarctica had such transitions, the last in 2022.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum CalendarUnit {
         /// `1m`

@@ -137,6 +137,7 @@ impl Zone {
         if date > LocalDate::MAX.naive() {
             return second(Timestamp::MAX) + 1;
         }
+
         let midnight = date.and_time(chrono::NaiveTime::MIN).and_utc().timestamp();
         let before = midnight - DAY;
         let first = midnight - self.offset(before);

@@ -81,6 +81,7 @@ pub fn exact_episodes(
 ) -> Vec<Episode> {
     let mut found: Vec<Episode> = Vec::new();
     let rules: Vec<_> = conditions.iter().map(|condition| rules.rule(&condition.metric)).collect();
+    // For each condition, the newest value of its metric.
     let mut values: Vec<Option<(Timestamp, &Decimal)>> = vec![None; conditions.len()];
 
     let times = readings.iter().map(|reading| reading.at).chain([range.to()]);

@@ -213,7 +213,7 @@ impl Encoding {
     fn has_domain(&self) -> bool {
         match self {
             Self::Decimal(knots) => {
-                // Compared as floating-point numbers, as `code` uses them: two different decimals may be equal there.
+                // `code` compares floating-point numbers, and two different decimals may be equal as such numbers.
                 let knots: Vec<f64> = knots.iter().map(float).collect();
                 (2..=MAX_KNOTS).contains(&knots.len())
                     && knots.windows(2).all(|pair| pair[0] < pair[1])

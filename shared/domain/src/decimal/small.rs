@@ -49,6 +49,7 @@ impl Small {
         if length == 0 || length > MAX_DIGITS as usize {
             return None;
         }
+
         let mut digits = 0;
         for byte in whole.bytes().chain(fraction.bytes()) {
             digits = digits * 10 + i128::from(char::from(byte).to_digit(10)?);
@@ -101,7 +102,7 @@ impl Small {
             let log = number.digits.unsigned_abs().checked_ilog10();
             log.map_or(1, |log| i64::from(log) + 1)
         };
-        // This shift gives the quotient of the digits 15 or 16 digits.
+        // With this shift, the quotient of the digits has 15 or 16 digits.
         let mut shift = i64::from(QUOTIENT_DIGITS) + length(divisor) - length(self);
         let shifted =
             |digits: i64, by: i64| i128::from(digits) * u32::try_from(by).map_or(1, power);

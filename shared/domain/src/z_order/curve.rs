@@ -15,7 +15,7 @@ pub const MAX_ADDRESS_BITS: u32 = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Curve {
     widths: Vec<u8>,
-    /// Where each bit of an address comes from, the highest bit first: an attribute, and a bit of its value.
+    /// The origin of each bit of an address, the highest bit first: an attribute, and a bit of its value.
     bits: Vec<(usize, u8)>,
 }
 
@@ -93,7 +93,7 @@ impl Curve {
         0..=self.below(0)
     }
 
-    /// Where each bit of an address comes from, the highest bit first: an attribute, and a bit of its value.
+    /// The origin of each bit of an address, the highest bit first: an attribute, and a bit of its value.
     pub(super) fn bits(&self) -> &[(usize, u8)] {
         &self.bits
     }

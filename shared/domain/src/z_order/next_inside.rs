@@ -12,11 +12,12 @@ impl Curve {
         let (mut low, mut high) = (copy(&region.low), copy(&region.high));
         let mut next = None;
         let depth = self.bits().len();
+
         for (n, (attribute, bit)) in self.bits().iter().enumerate() {
             let one = 1_u64 << bit;
             let is_set = |value: u64| value & one != 0;
-            // Of the values with the same higher bits: the smallest with this bit set, and the largest without this
-            // bit.
+            // Among the values with the same higher bits: the smallest value with this bit set, and the largest without
+            // this bit.
             let smallest = |value: u64| (value | one) & !(one - 1);
             let largest = |value: u64| value & !one | (one - 1);
 
@@ -35,6 +36,7 @@ impl Curve {
                 (_, true, false) => unreachable!("no smallest value is above the largest"),
             }
         }
+
         next
     }
 }

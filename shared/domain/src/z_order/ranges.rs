@@ -104,6 +104,7 @@ fn close_gaps(mut ranges: Vec<RangeInclusive<u64>>, max_ranges: usize) -> Vec<Ra
     gaps.sort_by_key(|n| std::cmp::Reverse(gap(*n)));
     gaps.truncate(max_ranges.saturating_sub(1));
     gaps.sort_unstable();
+
     let begins = [0].into_iter().chain(gaps.iter().copied());
     let ends = gaps.iter().copied().chain([ranges.len()]);
     let joined = begins.zip(ends).filter(|(begin, end)| begin < end);

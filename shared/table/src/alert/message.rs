@@ -141,8 +141,8 @@ impl WaitingMessage {
         WaitingKey { channel: self.channel.clone(), alert, number }
     }
 
-    /// Whether the time of the message has come. A message that was never postponed is always due, and so is a message
-    /// that a faster clock has judged.
+    /// Whether the time of the message has come. A message that was never postponed is always due. So is a message that
+    /// was judged after `now`, by a clock that is ahead.
     pub fn is_due(&self, now: Timestamp) -> bool {
         let was_never_postponed = self.next <= self.logged.at;
         let is_of_clock_ahead = self.logged.at > now;

@@ -37,7 +37,7 @@ pub struct StoredAlertState {
     pub key: AlertKey,
     /// The number of times that the state was stored.
     pub version: u64,
-    /// What the rule has found about the subject so far.
+    /// The findings of the rule about the subject so far.
     pub state: AlertState,
     /// When the state expires; `None` for a state that must be judged again.
     pub expires: Option<Timestamp>,

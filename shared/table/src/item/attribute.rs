@@ -106,7 +106,7 @@ pub const READY: &str = "ready";
 pub const QUEUE: &str = "queue";
 /// The late marks. Each announces that past readings may change.
 pub const MARKS: &str = "marks";
-/// When the oldest unfolded late change was written, and when this was stored.
+/// When the oldest unfolded late change was written, and when the backlog was stored.
 pub const BACKLOG: &str = "backlog";
 /// The first and the last month in which a device was seen in a room.
 pub const FIRST_MONTH: &str = "first";

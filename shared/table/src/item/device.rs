@@ -238,7 +238,7 @@ impl Form<AttributeValues> for TextsAndNumbers {
     }
 }
 
-/// What is known of each metric. An empty map is stored too, because DynamoDB sets a member only in an existing map.
+/// A device's metrics by name. An empty map is stored too, because DynamoDB sets a member only in an existing map.
 pub(crate) struct Metrics;
 
 impl Form<BTreeMap<MetricName, MetricInfo>> for Metrics {

@@ -1,8 +1,8 @@
-//! The errors of reading an item as what its key says. Says nothing of requests.
+//! The errors of decoding an item. Says nothing of requests.
 
 use domain::DeletedDevice;
 
-/// Why an item cannot be read as what its key says.
+/// Why an item cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum ItemError {
     /// A required attribute is absent, or has another type.
@@ -25,7 +25,7 @@ pub enum ItemError {
     },
 }
 
-/// An item that cannot be read as what its key says.
+/// An item that cannot be decoded as the kind of item that its key names.
 #[derive(Debug, thiserror::Error)]
 #[error("the item {} {}", domain::excerpt(pk), domain::excerpt(sk))]
 pub struct UnreadableItem {

@@ -346,7 +346,7 @@ pub(super) fn list_of<const N: usize>(parts: [Option<Attribute>; N]) -> Attribut
     Attribute::L(parts.into_iter().flatten().collect())
 }
 
-/// The elements of a list with exactly `N` of them.
+/// The elements of a list that must have exactly `N` elements.
 pub(super) fn elements<const N: usize>(
     attribute: Option<Attribute>,
 ) -> Result<[Attribute; N], Damage> {
@@ -361,7 +361,6 @@ pub(super) fn element<F: Form<T>, T>(attribute: Attribute) -> Result<T, Damage> 
     F::value(Some(attribute))
 }
 
-/// The members of a map.
 pub(super) fn members(attribute: Option<Attribute>) -> Result<Item, Damage> {
     match attribute {
         Some(Attribute::M(members)) => Ok(members),

@@ -17,8 +17,7 @@ const EXPIRY_GRACE: TimeDelta = TimeDelta::days(3);
 
 /// The attributes of a reading, which expires some days after its `retention` has ended.
 ///
-/// They are an iterator, so that only the writer makes a map. The iterator knows its length, so that this map is
-/// allocated once.
+/// They are an iterator, so that a batch of readings is written as JSON without a map for each reading.
 pub fn from_reading(
     reading: &Reading,
     retention: Option<TimeDelta>,
@@ -32,6 +31,7 @@ pub fn from_reading(
     let expiry = retention.map(|retention| (keys::TTL, expiry(reading.at, retention)));
     let number = |value: &Decimal| Attribute::N(value.as_str().into());
     let metrics = reading.metrics().iter();
+
     [
         (keys::PK, text(reading.device.as_str())),
         (keys::SK, Attribute::S(keys::reading_sk(reading.at))),

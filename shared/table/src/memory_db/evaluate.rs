@@ -64,7 +64,6 @@ pub(super) fn holds(condition: &If, item: Option<&Item>) -> bool {
     }
 }
 
-/// The value at a path.
 fn at<'a>(item: Option<&'a Item>, path: &Path) -> Option<&'a Attribute> {
     let value = item?.get(path.attribute.as_ref())?;
     match (&path.member, value) {

@@ -141,6 +141,7 @@ fn check_change(change: &AttributeChange, layout: Layout) {
         }
         AttributeChange::Set(_, value) | AttributeChange::SetIfAbsent(_, value) => value,
     };
+
     check_value(value);
     if change.path().member.is_none() {
         check_index_key(&change.path().attribute, value, layout);
@@ -175,6 +176,7 @@ pub(super) fn check_query(query: &ItemQuery, layout: Layout) {
         assert!(is_there, "the table has no {}", index.name);
         assert!(!query.consistent, "an index is never consistent");
     }
+
     assert!(query.limit != Some(0), "a page of no item");
     if let Keys::Between(first, last) = &query.keys {
         let in_order = order(first, last).is_some_and(std::cmp::Ordering::is_le);

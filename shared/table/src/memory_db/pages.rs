@@ -20,7 +20,6 @@ use crate::layout::{CONDITIONS_ATTRIBUTES, CONDITIONS_INDEX, Index};
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Pagination.html>
 const MAX_PAGE_BYTES: usize = 1 << 20;
 
-/// A page of a query.
 #[derive(Default)]
 pub(super) struct Page<'a> {
     /// The items for which the filter holds.
@@ -155,7 +154,7 @@ fn index_order(index: &Index, a: &Item, b: &Item) -> Ordering {
     by_sort_key.then_with(|| ItemKey::of_item(a).cmp(&ItemKey::of_item(b)))
 }
 
-/// The key after which the next page begins, for a page whose last item this is.
+/// The key after which the next page begins, if a page ends with this item.
 fn place(item: &Item, index: Option<&Index>) -> Item {
     let keys = place_keys(index);
     keys.filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect()

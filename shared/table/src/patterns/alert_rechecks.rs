@@ -47,6 +47,7 @@ impl<D: Db> Patterns<'_, D> {
             if self.is_written(first).await? {
                 return Ok(());
             }
+
             let later = update(&key).when([below(SINCE, at.clone())]).with(touched.clone());
             if self.is_written(later).await? {
                 return Ok(());

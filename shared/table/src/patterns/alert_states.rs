@@ -15,7 +15,8 @@ use crate::{
     NewJudgement, Patterns, StoreResult, StoredAlertState,
 };
 
-/// The number of deletions that run at once, each by a request: a role that may delete in batches may also put.
+/// The number of states that are deleted at once, each by a request of its own, because a role that may delete in
+/// batches may also put in batches.
 const DELETE_CONCURRENCY: usize = 16;
 
 /// The states of rules.
@@ -38,7 +39,7 @@ impl<D: Db> Patterns<'_, D> {
         self.alert_page(ItemQuery { start, ..states(rule) }, limit, |_| true).await
     }
 
-    /// Reads the next `limit` states in the order of their keys, and returns those that are due
+    /// Reads the next `limit` states in the order of their keys, and returns the due states
     /// ([`AlertState::is_due`](crate::AlertState::is_due)). Makes a single request, so that a caller that reads all
     /// states keeps its position when the table throttles. The read is not consistent, for half the price: new states
     /// may be missing, and changed states old.
@@ -50,7 +51,7 @@ impl<D: Db> Patterns<'_, D> {
     ) -> StoreResult<DueStates> {
         let (now_or_before, after_that) = AlertState::due_bounds(now);
         let start = after.map(|sk| ItemKey { pk: ALERT_STATES.to_owned(), sk: sk.to_owned() });
-        // The limit counts all states that are read, also those that the filter leaves out:
+        // The limit also counts the states that the filter leaves out:
         // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Other.html
         let query = ItemQuery {
             start: start.map(ItemKey::into_item),
@@ -112,10 +113,11 @@ impl<D: Db> Patterns<'_, D> {
             .when([is(RULE_CHANGED, Attribute::text(&changed))]);
         let state = judgement.state();
         let state = put(state.item()).when([expected(Expected::before(state.version))]);
-        // The messages need no condition of their own: if that of the state fails, nothing is written.
+        // The messages need no condition: if the state's condition fails, nothing is written.
         let logged = judgement.logged().iter().map(|message| put(message.item()));
         let waiting = judgement.waiting().iter().map(|message| put(message.item()));
         let writes = [rule, state].into_iter().chain(logged).chain(waiting).collect();
+
         Ok(match self.transact(writes).await? {
             Ok(()) => JudgementOutcome::Stored,
             Err(refused) if refused.at(0) => JudgementOutcome::RuleChanged,

@@ -35,6 +35,7 @@ impl<D: Db> Patterns<'_, D> {
             };
             self.read_items(items, left, add).await?;
         }
+
         if let Some(more) = (limit + 1).checked_sub(found.len()).filter(|more| *more > 0) {
             found.extend(self.annotations_of(id, more).await?);
         }

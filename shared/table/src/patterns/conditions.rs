@@ -31,7 +31,7 @@ impl<D: Db> Patterns<'_, D> {
         self.find(&Key::ConditionsSchema).await
     }
 
-    /// Which values of rollups are put into the conditions index.
+    /// The values of rollups that are put into the conditions index, by the stored schema.
     pub async fn indexing(self) -> StoreResult<Indexing> {
         if !self.has_conditions_index() {
             return Ok(Indexing::Off);

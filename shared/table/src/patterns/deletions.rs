@@ -29,6 +29,7 @@ impl<D: Db> Patterns<'_, D> {
                 let known = self.deletion(id).await?;
                 return Ok(known.map_or(BegunDeletion::NoDevice, BegunDeletion::Deletion));
             };
+
             let behind = self.still_behind(&device).await?;
             if !behind.is_empty() {
                 return Ok(BegunDeletion::Meter(behind));

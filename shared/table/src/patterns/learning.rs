@@ -1,4 +1,4 @@
-//! Writes the facts that readings and backups give of registered devices and rooms. Never changes what a person set.
+//! Writes facts from readings and backups to registered devices and rooms. Never changes what a person set.
 
 use std::collections::BTreeSet;
 
@@ -27,15 +27,15 @@ const METRICS_CHUNK: usize = 32;
 /// 100 items.
 pub const MAX_RESTORED_STAYS: usize = 48;
 
-/// Adds to the registry what the readings of the stream say.
+/// Adds facts from the readings of the stream to the registry.
 ///
 /// A repeat changes nothing: a value is written only if it is newer, if it is earlier, or if none is stored.
 #[port(UpdateRegistry, UpdateItem(Devices, Rooms), PutItem(Stays))]
 impl<D: Db> Patterns<'_, D> {
-    /// Adds facts that were learned of a device; never changes what a person set. Nothing is written if one of these
-    /// conditions fails: a room needs the device to be in the room of `known` still, a time of the first reading must
-    /// be earlier than the stored one, and facts of a sender need the device to have the version of `known` still. More
-    /// than 32 metrics are written in several updates; after a refused update, no further one is made.
+    /// Adds facts that were learned about a device; never changes what a person set. An update is refused as a whole if
+    /// one of its conditions fails. For a room, the device must still have the place of `known`. For a time of the
+    /// first reading, the stored time must be later. For facts of a sender, the device must still have the version of
+    /// `known`. More than 32 metrics are written in several updates; after a refused update, no further one is made.
     pub async fn update_device(
         self,
         known: &Device,
@@ -68,6 +68,7 @@ impl<D: Db> Patterns<'_, D> {
             Some(new) => self.description(known, new, &described_metrics),
             None => update(&key),
         };
+
         update = update.with(plain);
         if let Some(first_seen) = learned.first_seen {
             update = earlier(update, first_seen);
@@ -81,7 +82,7 @@ impl<D: Db> Patterns<'_, D> {
         self.update_and_read(update).await
     }
 
-    /// An update of a device to its next version, with the facts that a sender gives of it.
+    /// An update of a device to its next version, with the facts that a sender gives about the device.
     fn description(self, known: &Device, new: &Device, metrics: &BTreeSet<&MetricName>) -> Write {
         let source =
             (new.source() != known.source()).then(|| set_as::<Members, _>(SOURCE, new.source()));
@@ -115,7 +116,7 @@ impl<D: Db> Patterns<'_, D> {
         self.update_and_read(update).await
     }
 
-    /// Adds a room to those that a device introduced, unless the device has reached its limit. A repeat changes
+    /// Adds a room to the rooms that a device introduced, unless the device has reached its limit. A repeat changes
     /// nothing.
     pub async fn introduce_room(
         self,
@@ -147,8 +148,8 @@ impl<D: Db> Patterns<'_, D> {
 #[port(RestoreStays, UpdateItem(Devices), PutItem(Stays))]
 impl<D: Db> Patterns<'_, D> {
     /// Stores at most [`MAX_RESTORED_STAYS`] stays of a device, in their order, all or none. They must have ended
-    /// before the device's first stay. If the device has no stays, the last of them becomes its newest stay. Refused if
-    /// the device has changed since it was read, so a repeat is refused.
+    /// before the device's first stay. If the device has no stays, the last restored stay becomes its newest stay.
+    /// Refused if the device has changed since it was read, so a repeat is refused.
     pub async fn restore_stays(
         self,
         known: &Device,

@@ -52,9 +52,9 @@ impl<D: Db> Patterns<'_, D> {
 
     /// The readings of a room, merged from those of its devices, because there is no index.
     ///
-    /// Each round reads several devices at once: those that may still have a reading of the page. The first round asks
-    /// each device for a little more than its share of the page, each further round for twice as many readings. Memory
-    /// has the readings of the page and of one round.
+    /// Each round reads, several at once, the devices that may still have a reading of the page. The first round reads
+    /// a little more than a device's share of the page, and each further round reads twice as many readings. Memory
+    /// holds the readings of the page and of one round.
     async fn merged_readings(
         self,
         room: &RoomId,
@@ -81,6 +81,7 @@ impl<D: Db> Patterns<'_, D> {
             if requests.is_empty() {
                 break;
             }
+
             let found: Vec<Vec<Reading>> =
                 stream::iter(requests).buffer_unordered(MERGE_CONCURRENCY).try_collect().await?;
             merged.extend(found.into_iter().flatten());

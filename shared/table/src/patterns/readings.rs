@@ -120,10 +120,11 @@ impl<D: Db> Patterns<'_, D> {
             let metrics = some
                 .iter()
                 .map(|(name, value)| set(name.as_str().to_owned(), Attribute::number(value)));
-            // A stored reading may expire by another retention.
+            // The stored reading may have the expiry of an earlier retention, so its expiry is replaced or removed.
             let expiry = retention.map(|retention| item::expiry(reading.at, retention));
             let about =
                 reading.about.as_ref().map(|about| set(SAID_ABOUT, item::from_about(about)));
+
             let merged = upsert(&Key::Reading(reading.device.clone(), reading.at))
                 .with(metrics)
                 .with(about)

@@ -92,6 +92,7 @@ impl<D: Db> Patterns<'_, D> {
             if requests.is_empty() {
                 break;
             }
+
             let answers: Vec<Listing<Device>> =
                 stream::iter(requests).buffer_unordered(SHARD_CONCURRENCY).try_collect().await?;
             for answer in answers {
@@ -163,6 +164,7 @@ impl<D: Db> Patterns<'_, D> {
         share: usize,
     ) -> StoreResult<Listing<T>> {
         let from = cursor.next.take().unwrap_or_default();
+        // The first item of the first partition with devices shows the number of partitions.
         let is_first = cursor.partition == DEVICES && from == keys::behind(None);
         let query = ItemQuery { keys: Keys::From(from), ..ItemQuery::of(&*cursor.partition) };
 
@@ -176,6 +178,7 @@ impl<D: Db> Patterns<'_, D> {
             }
         };
         cursor.next = self.segment(query, share, add).await?;
+
         if let Some(first) = first {
             self.compare_shards(shards_of_first(first)?)?;
         }

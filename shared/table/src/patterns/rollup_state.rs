@@ -70,7 +70,7 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// Writes the state of the rollups. A repeat has the same result, and so have several processes at once. A watermark
+/// Writes the state of the rollups. A repeat has the same result, also if several processes write at once. A watermark
 /// moves back only if it is ahead of the clock. Of several backlogs, the one that is stored last stays.
 #[port(
     KeepRollupState,
@@ -86,8 +86,8 @@ impl<D: Db> Patterns<'_, D> {
         self.insert(put(state.item())).await
     }
 
-    /// Moves the watermarks of groups of devices forward to `sealed`, except those that are as far already. Stores the
-    /// length of the queue if it is known.
+    /// Moves the watermarks of groups of devices forward to `sealed`, except watermarks that are as far already. Stores
+    /// the length of the queue if it is known.
     pub async fn advance_sealed(
         self,
         groups: &BTreeSet<usize>,
@@ -97,7 +97,7 @@ impl<D: Db> Patterns<'_, D> {
         if self.is_advanced(groups, sealed, queue).await? {
             return Ok(());
         }
-        // Another sweep has moved some of these watermarks as far or further.
+        // Another sweep has moved some of these watermarks as far already, so each watermark is tried by itself.
         for group in groups {
             self.is_advanced(&[*group].into(), sealed, None).await?;
         }

@@ -81,10 +81,10 @@ impl<D: Db> Patterns<'_, D> {
 /// Records that the attribute index is complete, if no device has a value for it.
 #[port(MarkIndexed, GetItem(Attributes), PutItem(Attributes), Query(Devices))]
 impl<D: Db> Patterns<'_, D> {
-    /// Records that the index is complete, unless a device has a value for it or cannot be read, another run has begun,
-    /// or an edit without the index is made meanwhile. After this, each edit of a device writes its values to the index
-    /// or removes the record. Returns whether the index is complete. Not done for a table with more devices than memory
-    /// holds.
+    /// Records that the index is complete if no device has a value for it; returns whether the index is complete. The
+    /// record is not stored if a device cannot be read, or if there are more devices than memory holds. Nor is it
+    /// stored if another run has begun, or an edit without the index is made meanwhile. Once it is stored, each edit of
+    /// a device writes its values to the index or removes the record.
     pub async fn mark_indexed(self, now: Timestamp) -> StoreResult<bool> {
         if !self.db.layout().attribute_index {
             return Ok(false);
@@ -142,12 +142,14 @@ impl<D: Db> Patterns<'_, D> {
             let stored = self.stored_entries(device.id()).await?;
             let wrong = entry_companions(device.id(), &stored, &device.search_entries());
             let mut is_still = true;
+            // After a refused write, the remaining chunks are not written: all are made again for the edited device.
             for some in wrong.chunks(MAX_ENTRIES) {
                 is_still = is_still && self.write_entries(&device, some).await?;
             }
             if is_still {
                 return Ok(wrong.len());
             }
+
             match self.device(device.id()).await? {
                 Some(now) => device = now,
                 None => return Ok(0),
@@ -166,7 +168,6 @@ impl<D: Db> Patterns<'_, D> {
         self.is_written(ended).await
     }
 
-    /// The stored entries of a device.
     async fn stored_entries(self, device: &DeviceId) -> StoreResult<BTreeSet<SearchEntry>> {
         let pk = search_pk(device);
         let mut entries = BTreeSet::new();
@@ -190,7 +191,6 @@ impl<D: Db> Patterns<'_, D> {
     }
 }
 
-/// The text of an attribute.
 fn text_of(
     attributes: &mut dyn Iterator<Item = (String, Attribute)>,
     name: &str,

@@ -60,6 +60,7 @@ impl<D: Db> Patterns<'_, D> {
                 remove(LEASE),
                 remove(CLAIM),
             ]);
+
         let Some(secrets) = secrets else { return self.is_written(saved).await };
         let key = Key::SourceSecrets(source.id.clone());
         let secrets = put(with_key(&key, secrets.attributes()));

@@ -1,4 +1,4 @@
-//! The tariffs: read, saved in place of what was read, and deleted. Knows no price.
+//! The tariffs: read, saved in place of the version that was read, and deleted. Knows no price.
 
 use domain::TariffId;
 use ports::port;
@@ -25,7 +25,7 @@ impl<D: Db> Patterns<'_, D> {
 /// A person's edits of the tariffs.
 #[port(EditTariffs, UpdateItem(Tariffs), DeleteItem(Tariffs))]
 impl<D: Db> Patterns<'_, D> {
-    /// Stores a tariff in place of what was read. Returns whether the tariff is stored. A repeat is refused.
+    /// Stores a tariff, if the stored one is as expected. Returns whether the tariff is stored. A repeat is refused.
     pub async fn save_tariff(self, tariff: &StoredTariff, before: Expected) -> StoreResult<bool> {
         let key = Key::Tariff(tariff.id.clone());
         self.is_written(upsert(&key).when([expected(before)]).with(replace_all(tariff))).await
