@@ -61,7 +61,7 @@ pub struct Ingest<S, C> {
 }
 
 impl<S: Store, C: Clock> Ingest<S, C> {
-    /// The function on a table.
+    /// Makes the function for a table.
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
         let http =
             HttpFunction::new(Function::Ingest, settings.auth, clock.clone(), telemetry.clone())

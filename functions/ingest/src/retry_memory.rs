@@ -95,6 +95,7 @@ impl RetryMemory {
         if remembered + keys.len() > MAX_REMEMBERED {
             throttled.retain(|other, _| *other == request);
         }
+
         let stored = throttled
             .entry(request)
             .or_insert_with(|| StoredKeys { keys: HashSet::new(), until: now });

@@ -51,8 +51,8 @@ impl<C: Clock> Pipeline<C> {
             return request.report_dry(log);
         }
 
-        // Under this hash, the memory has the keys that an earlier attempt stored. It is made before `prepare` fills in
-        // rooms, so that a repeated request has the same hash.
+        // Under this hash, the memory has the keys that an earlier attempt stored. The hash is made before `prepare`
+        // fills in rooms, so that a repeated request has the same hash.
         let request_hash = self.retries.hash_of(&request.timed.readings, request.options);
 
         let prepared = match self.prepare(session, &mut request, request_hash, log).await {
@@ -75,7 +75,7 @@ impl<C: Clock> Pipeline<C> {
     /// the late mark. Also removes readings whose device was not looked up.
     ///
     /// If the registry cannot be read, the new devices cannot be counted or the late mark cannot be written, nothing is
-    /// stored. Otherwise rooms would be wrong for ever, limits passed, or answers about the past too low in silence.
+    /// stored. Otherwise rooms would be wrong for ever, limits exceeded, or answers about the past silently too low.
     async fn prepare(
         &self,
         session: Session<'_, impl Store>,

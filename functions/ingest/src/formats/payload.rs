@@ -157,8 +157,8 @@ impl Payload {
         let Some(phases) = phases else {
             return self.put_one(part, key, metric, value, scale);
         };
-        let mut is_read = true;
 
+        let mut is_read = true;
         for (phase, value) in phases.iter().enumerate() {
             match vocabulary::of_phase(metric, phase) {
                 Some(metric) => is_read &= self.put_one(part, key, &metric, value, scale),
@@ -201,6 +201,7 @@ impl Payload {
         let Some(known) = known.filter(|known| known.value != *value).cloned() else { return };
         let target = (part.to_owned(), metric.clone());
         let Some((key, is_same)) = self.keys.get(&target).cloned() else { return };
+
         let own = metric_name(&key.replace('/', "_"));
         let has_meaning = vocabulary::meaning(own.as_str()).is_some();
         if is_same && !has_meaning && !self.has(part, own.as_str()) && !self.is_full(part) {
@@ -242,6 +243,7 @@ impl Payload {
                 self.ignore(&format!("{}{path}", rest.prefix));
                 continue;
             }
+
             let Some((metric, conversion)) = unit else {
                 let measured = Measured { is_own: true, ..Measured::new(value) };
                 self.keep(rest.part, name, measured);
@@ -385,8 +387,8 @@ pub(crate) fn text<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// The time of measurement from a number of seconds since 1970 or from a text; without either, the time of arrival. 0
-/// means that the clock was never set.
+/// The time by the device's clock, from an epoch number or a text; without either, the time of arrival. A clock that
+/// was never set shows 1970, and [`PayloadTime::settle`] does not trust it.
 pub(crate) fn moment(value: Option<&Value>) -> PayloadTime {
     match value {
         Some(Value::Number(number)) => PayloadTime::parse(&number.to_string()),

@@ -111,6 +111,7 @@ impl<'a> Submission<'a> {
     pub(crate) fn of_message(message: &'a MqttMessage) -> Result<Self, Problem> {
         let device: Result<DeviceId, _> = message.device_id.parse();
         let device = device.map_err(|why| Problem::field("device_id", why))?;
+
         Ok(Self {
             sender: RequestSender::Topic(device),
             format: ReadingFormat::Json,
@@ -130,6 +131,7 @@ impl<'a> Submission<'a> {
         let Some(Topic { reader, device, name }) = topic::read(&message.topic)? else {
             return Ok(None);
         };
+
         Ok(Some(Self {
             sender: RequestSender::Topic(device.clone()),
             format: ReadingFormat::Payload(reader),

@@ -1,4 +1,5 @@
-//! What a source says of the readings that were fetched from it: rooms, names, the meaning of metrics. Reads no body.
+//! Applies the settings of a source to its fetched readings: rooms, names, meanings of metrics, devices to leave out.
+//! Reads no body.
 
 use std::collections::BTreeSet;
 

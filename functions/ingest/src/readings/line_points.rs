@@ -87,6 +87,7 @@ impl Reader<'_> {
                 let detail = format!("more than {MAX_READINGS} lines; send fewer at a time");
                 return Err(Problem::new(ProblemKind::TooLarge, detail));
             }
+
             let index = points.lines.len();
             points.lines.push((number, text));
             let added =

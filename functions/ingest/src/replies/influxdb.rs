@@ -32,6 +32,7 @@ pub(crate) fn respond(dialect: Dialect, written: &WrittenLines<'_>) -> Response 
     } else {
         partial(dialect, points, report)
     };
+
     let counted = [
         ("x-roomtide-skipped", "strings", points.strings),
         ("x-roomtide-merged", "points", points.merged),

@@ -161,7 +161,7 @@ pub(crate) fn map<'a>(
 }
 
 impl<'a> MappedFields<'a> {
-    /// Adds a field, or refuses it. A string is counted only.
+    /// Adds a field as a metric, or refuses it. A string is only counted.
     fn add(
         &mut self,
         field: Cow<'a, str>,
@@ -335,6 +335,7 @@ impl<'a> Identity<'a> {
             id.push_str("::");
             id.push_str(&of_measurement);
         }
+
         finish(&id, self.is_readable(&parts), || {
             let given = self.given.iter().map(|name| Cow::from(*name));
             digest([given.collect(), parts[0].clone(), parts[1].clone()].iter())

@@ -41,6 +41,7 @@ fn snake(text: &str) -> String {
                     || before.is_ascii_digit()
                     || (before.is_ascii_uppercase() && is_word_behind)
             });
+
         if is_border {
             snake.push('_');
         }
