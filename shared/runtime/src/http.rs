@@ -82,7 +82,7 @@ impl<C: Clock> HttpFunction<C> {
         let response = match gateway::request(event) {
             Ok(request) => {
                 log.set("http.request_id", request.id.as_str());
-                // A client may choose the request id. This one is the id in the gateway's own log.
+                // A client may choose `http.request_id`. The second id is the id in the gateway's own log.
                 if let Some(id) = &request.arrival {
                     log.set("http.gateway_request_id", id.as_str());
                 }

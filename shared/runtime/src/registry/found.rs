@@ -13,7 +13,7 @@ use crate::telemetry::{WideEvent, chain};
 
 /// The number of rooms whose devices are read at once.
 const ROOM_CONCURRENCY: usize = 8;
-/// The largest number of devices that are looked up one by one.
+/// The number of found devices, meters included, from which no further meter is looked up.
 const MAX_METERS: usize = 1_000;
 
 /// The registry in memory, with further devices and rooms that were read from the table.
