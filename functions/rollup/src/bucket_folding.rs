@@ -160,6 +160,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             done.quarters += window.folded.len();
             put.extend(window.put);
         };
+
         let window = self.window(session, rules, QuarterSet::Of(range, assumed));
         let whole = catching(Box::pin(window)).await;
         if reason(whole, |window| note(window, done))?.is_none() {

@@ -89,6 +89,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             sealed: [sealed; SWEEP_GROUPS],
             queue: None,
         };
+
         match session.begin_rollups(&state).await? {
             InsertOutcome::Inserted => Ok(state),
             InsertOutcome::Exists(known) => Ok(known),

@@ -77,17 +77,20 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         while let Ok(range) = TimeRange::new(sealed_until, end(sealed_until, quarters)) {
             let window = SweepWindow { range, zone, listed: &listed, indexing };
             let done = self.sweep_window(&groups, &window, run).await;
+
             // If the last write of the progress failed, the next write is tried only once.
             let patience = if noted.is_ok() { MAX_NOTE } else { Duration::ZERO };
             if !done.groups.is_empty() {
                 noted = self.note_progress(&done.groups, range.to(), patience, run).await;
             }
+
             let is_over = done.result.is_ok() && done.groups != groups;
             swept = swept.and(done.result);
             groups = done.groups;
             if is_over || groups.is_empty() {
                 break;
             }
+
             sealed_until = range.to();
             if noted.as_ref().is_err_and(|error| !error.is_retryable()) || run.pace.is_time_over() {
                 break;
@@ -123,6 +126,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             Ok(rechecks) => rechecks,
             Err(error) => return SweptWindow { groups: BTreeSet::new(), result: Err(error) },
         };
+
         let mut order: Vec<usize> = groups.iter().copied().collect();
         // The order is random: in a fixed order, some groups would always wait behind throttled groups.
         fastrand::shuffle(&mut order);
@@ -221,7 +225,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The number of messages in the queue, at least those that this invocation has sent. If the queue gives no number,
+    /// The number of messages in the queue, but not fewer than this invocation has sent. If the queue gives no number,
     /// the last number is taken, but at least 1: the stream may have sent messages since, and answers must not take
     /// their quarters for folded. SQS counts a new message within a minute:
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html>.
@@ -257,6 +261,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if run.throttled.contains(&device.id) {
             return Err(out_of_patience().into());
         }
+
         let part = run.session.invocation.with_quarter_of(run.pace.remaining());
         let (session, done) = (run.session.within(&part), &mut run.done);
         let mut rules = device.rules(window.indexing);
@@ -268,7 +273,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(put)
     }
 
-    /// Leaves the quarters of a device to the queue. People find a device there whose item is damaged.
+    /// Leaves the quarters of a device to the queue, where a person also finds a device whose item is damaged.
     async fn leave_device(
         &self,
         device: &DeviceId,
