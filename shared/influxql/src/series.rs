@@ -74,7 +74,7 @@ fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<TaggedSeri
                 fields: BTreeMap::new(),
                 room_tag: RoomTag::of(device, rooms),
             });
-            // A field has two metrics if its unit changed the metric's name later. The metric with the field's name is old.
+            // A field has two metrics if a unit has changed the metric's name. The metric with the field's name is old.
             let known = series.fields.entry(from.field.clone()).or_insert(field);
             if known.metric.as_str() == from.field.to_lowercase() {
                 *known = field;

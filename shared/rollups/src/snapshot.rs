@@ -78,8 +78,8 @@ impl<'a, S: ReadRollups + ReadStoredReadings> Snapshot<'a, S> {
 }
 
 impl<S> Snapshot<'_, S> {
-    /// The same snapshot, in which folds flag no rollup as frozen, for a caller that changes no reading. A flag says that
-    /// a reading has changed.
+    /// The same snapshot, in which folds flag no rollup as frozen, for a caller that changes no reading. A flag says
+    /// that a reading has changed.
     #[must_use]
     pub fn without_flags(self) -> Self {
         Self { has_flags: false, ..self }

@@ -43,8 +43,8 @@ impl<S: Store> DeviceFolds<'_, S> {
         self.fold_window(found).await
     }
 
-    /// Folds the quarters of a list, even quarters without readings and without a rollup. Needs two queries, for the time
-    /// from the first to the last quarter.
+    /// Folds the quarters of a list, even quarters without readings and without a rollup. Needs two queries, for the
+    /// time from the first to the last quarter.
     pub async fn these_quarters(
         &self,
         quarters: &BTreeSet<QuarterHour>,
