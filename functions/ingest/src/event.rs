@@ -1,4 +1,4 @@
-//! The events that invoke the function, and its replies: HTTP requests, IoT Core messages, and what was fetched. Parses
+//! The events that invoke the function, and its replies: HTTP requests, IoT Core messages, and fetched bodies. Parses
 //! no payload.
 
 use std::collections::BTreeMap;

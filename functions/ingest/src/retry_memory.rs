@@ -53,7 +53,7 @@ impl RetryMemory {
         self.throttled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out of `readings` those that an earlier attempt of the request has stored; the memory keeps their keys.
+    /// Removes and returns the readings that an earlier attempt of the request has stored. The memory keeps their keys.
     pub(crate) fn split_off_stored(
         &self,
         request: RequestHash,

@@ -316,8 +316,9 @@ impl Payload {
         }
     }
 
-    /// Adds the values of one component. If another component has already given the part a metric, a value under a name
-    /// of the vocabulary is refused, and a value under the sender's own name goes to a part named after its component.
+    /// Adds the values of one component. Another component may have given the part the same metric already. Then a
+    /// value under a name of the vocabulary is refused, and a value under the sender's own name goes to a part named
+    /// after its component.
     pub(crate) fn unite(&mut self, component: &str, one: Self) {
         self.refused.extend(one.refused);
         for name in one.ignored {

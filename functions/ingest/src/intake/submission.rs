@@ -90,7 +90,7 @@ impl<'a> Submission<'a> {
             arrived: request.arrived.unwrap_or(now),
             arrival_id: request.arrival.clone().unwrap_or_else(random),
             options: StoreOptions {
-                // Payloads may contain only what changed, so two of the same second may complete each other.
+                // A payload may contain only changed values, so two payloads of one second may complete each other.
                 merge: payload.is_some() || params.flag("merge"),
                 keeps_rooms: params.get("rooms") == Some("given"),
                 all_or_nothing: false,

@@ -50,7 +50,7 @@ const DESCRIBING_TAGS: &[(&str, &[&str])] = &[
     ("smart_device", &["model", "power", "enabled", "capacity"]),
 ];
 
-/// Measurements from inside a computer, whose temperatures are not those of a room. Units in their names are not read.
+/// Measurements from inside a computer, whose temperatures are not room temperatures. Units in field names are not read.
 const MACHINES: [&str; 6] =
     ["hddtemp", "ipmi_sensor", "nvidia_smi", "sensors", "smart_device", "temp"];
 
@@ -312,7 +312,7 @@ impl<'a> Identity<'a> {
         Self { given, values, is_measurement, is_ambiguous }
     }
 
-    /// The parts of the id: those of the values, then those of the measurement.
+    /// The parts of the id that come from the tags' values, then the parts that come from the measurement.
     fn parts<'b>(&'b self, measurement: Option<&'b str>) -> [Vec<Cow<'b, str>>; 2] {
         let measurement = measurement.filter(|_| !self.is_measurement).unwrap_or_default();
         [self.values.iter().flat_map(|value| parts(value)).collect(), parts(measurement).collect()]

@@ -1,6 +1,6 @@
 //! Lines of Home Assistant: an entity, its device class and its unit. Reads no other sender's lines.
 //!
-//! Sources: <https://www.home-assistant.io/integrations/influxdb/>, and for what a state class means
+//! Sources: <https://www.home-assistant.io/integrations/influxdb/>, and for the meaning of state classes
 //! <https://developers.home-assistant.io/docs/core/entity/sensor/>
 
 use std::borrow::Cow;
