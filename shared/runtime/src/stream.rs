@@ -19,9 +19,8 @@ use table::panic::{Panic, catching};
 pub use record::{TouchedReading, touched_reading, written_reading};
 
 /// A consumer of the changes in a stream. Each consumer returns its own result, so that several consumers can share one
-/// decoded batch. A function for each consumer is not possible: at most two functions should read a stream
-/// ([AWS][streams]: "no more than two processes at most should be reading from the same stream shard at the same
-/// time"), and two do already.
+/// decoded batch. There cannot be a function for each consumer, because two functions read the stream already.
+/// [AWS][streams]: "no more than two processes at most should be reading from the same stream shard at the same time".
 ///
 /// [streams]: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html#Streams.Processing
 pub trait Consumer<T>: Send + Sync {
