@@ -18,7 +18,7 @@ use crate::register::register;
 /// The number of attempts at an update whose item keeps changing.
 const MAX_ATTEMPTS: usize = 5;
 
-/// What became of the new facts about a device.
+/// The result of adding new facts about a device.
 enum Applied {
     /// The registry has all facts, or the device is being deleted and needs no facts.
     Wholly,
@@ -58,8 +58,8 @@ pub(crate) async fn apply(
     result
 }
 
-/// Registers the devices and rooms of a batch that are new. Returns the devices as they are then, without those that
-/// cannot be read or are being deleted.
+/// Registers the new devices and rooms of a batch. Returns the registered devices of the batch, without unreadable
+/// devices and devices that are being deleted.
 async fn register_all<'a>(
     session: Session<'_, impl RegistryStore>,
     batch: &'a BTreeMap<DeviceId, ObservedDevice>,
