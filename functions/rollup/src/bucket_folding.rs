@@ -313,8 +313,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// Why a fold failed, if each retry would fail, too; `None` after a success, which is counted. Failures that a retry
-/// may mend are returned as errors.
+/// Returns why a fold failed, if each retry would fail, too. Counts a success, and returns `None`. A failure that a
+/// retry may mend is returned as an error.
 pub(crate) fn reason<T>(
     outcome: Result<StoreResult<T>, Panic>,
     count: impl FnOnce(T),

@@ -36,7 +36,7 @@ struct OtherZone {
 )]
 struct DamagedState(#[source] UnreadableItem);
 
-/// An error that says what to do, if the state is damaged. Returns any other error unchanged.
+/// Turns the error for a damaged state into an error that says what to do. Returns any other error unchanged.
 fn named_if_damaged(error: StoreError) -> StoreError {
     match error {
         StoreError::Unreadable(item) => StoreError::Refused(DamagedState(item).into()),

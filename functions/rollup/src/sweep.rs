@@ -24,7 +24,7 @@ const QUARTERS_OF_DAY: usize = 96;
 /// The longest time for storing the progress of a sweep while the table throttles this.
 const MAX_NOTE: Duration = Duration::from_secs(15);
 
-/// A time range to sweep at once, and what its sweep needs.
+/// A time range that is swept at once, with the data for its sweep.
 struct SweepWindow<'a> {
     range: TimeRange,
     zone: Zone,
@@ -53,7 +53,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// The progress is stored after each window, so that a sweep which is late by days can stop and continue. If the
     /// table throttles this write, the next windows are folded all the same, and the next progress that is stored
     /// covers them. A group that fails is left to the next invocation. The first window is a quarter, and each further
-    /// window is twice as long: the amount of data is known only after a read, and a window that is too long for an
+    /// window is twice as long. The amount of data is known only after a read, and a window that is too long for an
     /// invocation would be begun again for ever.
     pub(crate) async fn sweep(
         &self,
@@ -226,7 +226,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 
     /// The number of messages in the queue, but not fewer than this invocation has sent. If the queue gives no number,
-    /// the last number is taken, but at least 1: the stream may have sent messages since, and answers must not take
+    /// the last number counts, but at least 1. The stream may have sent messages since, and answers must not take
     /// their quarters for folded. SQS counts a new message within a minute:
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html>.
     async fn queue_depth(&self, run: &mut ScheduledRun<'_, S>) -> QueueDepth {
