@@ -101,7 +101,7 @@ impl<S> Snapshot<'_, S> {
         self.rollups().now.values().flat_map(named_by_rollup).collect()
     }
 
-    /// The rollups that were put, and the others.
+    /// The rollups that folds have put, and the unchanged rollups.
     pub fn into_rollups(self) -> (Vec<Change>, Vec<StoredRollup>) {
         let Rollups { mut now, put } =
             self.rollups.into_inner().unwrap_or_else(PoisonError::into_inner);
