@@ -25,8 +25,8 @@ const ARRIVAL_CONCURRENCY: usize = 16;
 /// taken the first ones.
 const ARRIVAL_SLOTS: i64 = 10;
 
-/// The result of preparing a request: the devices and rooms of the registry, and the late mark. A late mark announces in
-/// the table that readings of past time are about to change.
+/// The result of preparing a request: the devices and rooms of the registry, and the late mark. A late mark announces
+/// in the table that readings of past time are about to change.
 struct Prepared {
     found: FoundDevices,
     /// All keys of the request. The late mark is for keys of the past only.

@@ -50,7 +50,8 @@ const DESCRIBING_TAGS: &[(&str, &[&str])] = &[
     ("smart_device", &["model", "power", "enabled", "capacity"]),
 ];
 
-/// Measurements from inside a computer, whose temperatures are not room temperatures. Units in field names are not read.
+/// Measurements from inside a computer, whose temperatures are not room temperatures. Units in the names of their
+/// metrics are not read.
 const MACHINES: [&str; 6] =
     ["hddtemp", "ipmi_sensor", "nvidia_smi", "sensors", "smart_device", "temp"];
 
