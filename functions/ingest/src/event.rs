@@ -122,7 +122,7 @@ impl<'de> Deserialize<'de> for Event {
         }
 
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        // HTTP is tried first, so that the most frequent events are parsed once. It needs a `requestContext`.
+        // HTTP events are the most frequent, so their parser is tried first. It fails without a `requestContext`.
         let event = serde_json::from_str(text.get()).map(Self::Http).or_else(|error| {
             match serde_json::from_str(text.get())? {
                 Probe { context: Some(_), .. } => Err(error),

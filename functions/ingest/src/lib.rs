@@ -1,4 +1,4 @@
-//! Stores readings: `POST /readings`, line protocol, IoT Core rule messages, and what was fetched. Queries no reading.
+//! Stores readings: `POST /readings`, line protocol, IoT Core rule messages, and fetched bodies. Queries no reading.
 //!
 //! The way of a reading: `intake` finds its sender and format. `formats` parses drafts. `readings` turns good drafts
 //! into readings and names bad ones. `store` looks up the devices, refuses readings beyond the `limits`, completes the

@@ -93,7 +93,7 @@ impl StoreReport {
             }
         }
 
-        // The error of the write says more than that of a throttled look-up before it.
+        // The error of the write says more than the error of a throttled look-up before the write.
         self.cause = put.cause.or(self.cause.take());
         stored
     }

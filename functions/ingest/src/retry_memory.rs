@@ -16,7 +16,7 @@ use crate::readings::PlacedReadings;
 
 /// How long a throttled request is remembered, so that the sender may send it again.
 const REMEMBERED: TimeDelta = TimeDelta::minutes(2);
-/// The largest number of remembered readings. Beyond it, all requests but the current one are forgotten.
+/// The largest number of remembered readings. With more, all requests except the current one are forgotten.
 const MAX_REMEMBERED: usize = 50_000;
 
 /// The throttled requests, each with the readings that it has stored.

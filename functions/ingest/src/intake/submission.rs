@@ -14,7 +14,7 @@ use crate::formats::{MAX_PAYLOAD, PayloadReader, ReadingFormat};
 use crate::intake::sender::RequestSender;
 use crate::intake::topic::{self, Topic};
 
-/// The largest body of an answer that was fetched, in bytes: clouds send all devices of an account at once.
+/// The largest fetched body, in bytes: clouds send all devices of an account at once.
 pub(crate) const MAX_FETCHED: usize = 512 << 10;
 
 /// The unparsed readings of a request or a message.

@@ -63,8 +63,8 @@ impl FetchedMessage {
         own.max_by_key(|(id, _)| id.as_str().len()).map(|(_, room)| room)
     }
 
-    /// Refuses the readings of devices beyond the largest number, in the order of the request. Refuses states of
-    /// sources in an answer too: rules of alerts watch these.
+    /// Refuses the readings of devices beyond the largest number. Readings with a timestamp count first. Also refuses
+    /// readings of a source's state in an answer: rules of alerts watch these states.
     fn refuse_devices(&self, assembled: &mut Assembled) {
         let mut devices = BTreeSet::new();
         let mut refusal = |reading: &Reading| {

@@ -180,7 +180,7 @@ impl Precision {
 impl LinePoints<'_> {
     fn refuse(&mut self, index: usize, fault: &LineFault) {
         let message = fault.to_string();
-        // An error has a `field` if its line was parsed but cannot be stored, and none if the line cannot be parsed.
+        // An error has a `field` if its line was parsed but cannot be stored, and no `field` if the line cannot be parsed.
         let field = (!matches!(fault, LineFault::Line(_))).then(String::new);
         self.assembled.rejected.push(FieldError { index: Some(index), field, message });
     }
