@@ -33,7 +33,7 @@ pub struct Call<'a, S, H> {
     pub shared: &'a H,
 }
 
-/// The shared state of a function that answers calls.
+/// The shared state of a function, which answers the function's calls.
 pub trait Handler<S>: Send + Sync + Sized {
     /// Answers a call to one of the function's endpoints.
     fn answer(call: Call<'_, S, Self>) -> impl Future<Output = Result<Response, Problem>> + Send;

@@ -118,7 +118,7 @@ impl WideEvent {
         self.measure(field, value, "Count", false);
     }
 
-    /// Sets a field that is also a metric of the stack, whose values of all functions are added up.
+    /// Sets a field that is also a metric of the stack: the values of all functions are added up.
     pub fn count_of_stack(&mut self, field: &'static str, value: impl Into<Value>) {
         self.measure(field, value, "Count", true);
     }

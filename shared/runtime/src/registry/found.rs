@@ -27,7 +27,7 @@ pub struct FoundDevices {
     pub(super) places: BTreeMap<DeviceId, CachedPlace>,
     /// The devices that the table says are being deleted.
     pub(super) deleted: BTreeSet<DeviceId>,
-    /// The devices that were not looked up, because the table throttled.
+    /// The devices that were not looked up, because the table throttled the requests.
     pub(super) not_looked_up: BTreeSet<DeviceId>,
 }
 
