@@ -76,9 +76,10 @@ pub(crate) struct LocalDay {
 /// Quarters of a device that are folded together, with two queries.
 #[derive(Clone, Copy)]
 enum QuarterSet<'a> {
-    /// The buckets that begin in a range and have readings.
+    /// The quarters that begin in a range and have readings. Also quarters with a rollup, unless rollups are assumed
+    /// absent.
     Of(TimeRange, Assumed),
-    /// The buckets of this list, even those without readings.
+    /// The quarters of this list, even quarters without readings.
     These(&'a BTreeSet<QuarterHour>),
 }
 

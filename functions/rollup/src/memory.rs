@@ -70,7 +70,7 @@ impl ListedDevice {
 }
 
 impl RegistryMemory {
-    /// The devices that are not remembered as registered, in order.
+    /// The devices that are not remembered as registered, sorted.
     pub(crate) fn unknown<'a>(&self, ids: impl Iterator<Item = &'a DeviceId>) -> Vec<DeviceId> {
         let known = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
         let unknown: BTreeSet<_> = ids.filter(|id| !known.contains(*id)).collect();
