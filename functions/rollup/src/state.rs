@@ -57,8 +57,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             Some(stored) => stored,
             None => self.begin(session).await?,
         };
-        // Runs once, before the first rollup. Without a conditions index, records that a stored schema is not complete. An
-        // instance works either with the index or without it.
+        // Runs once, before the first rollup: an instance works either with the conditions index or without it. Without
+        // the index, records that the stored schema is not complete.
         if !self.has_state.load(Ordering::Relaxed) {
             session.distrust_conditions().await?;
         }
