@@ -14,8 +14,8 @@ use crate::store_request::StoreRequest;
 /// Gives each reading its room, by the first rule that applies:
 ///
 /// 1. The room that a person chose for the device. It overrides even a room that the reading names.
-/// 2. The room that the reading names. Without one, the room that the device named last in this request, unless
-///    the device moved, by the registry, between the two readings.
+/// 2. The room that the reading names. Otherwise the room that the device named last in this request, unless the
+///    device moved between the two readings, according to the registry.
 /// 3. The room in which the registry has the device now, also for a reading of the past.
 pub(crate) fn fill_in_rooms(request: &mut StoreRequest<'_>, found: &FoundDevices) {
     let mut readings: Vec<&mut Reading> = request.readings_mut().collect();
@@ -51,7 +51,7 @@ fn carry_named_rooms(readings: &mut [&mut Reading], found: &FoundDevices) {
     }
 }
 
-/// Reduces each reading's facts about its device and room to those that are new to the registry and to the request.
+/// Removes from each reading the facts about its device and room that the registry or an earlier reading has already.
 /// `introduced` are the devices that the sender introduces; their readings also name the sender.
 ///
 /// If memory has only the room of a device, no fact is attached: the registry may have all facts already.

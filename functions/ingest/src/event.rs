@@ -1,4 +1,4 @@
-//! The events that invoke the function, and its replies: HTTP requests, IoT Core messages, and what was fetched. Parses
+//! The events that invoke the function, and its replies: HTTP requests, IoT Core messages, and fetched bodies. Parses
 //! no payload.
 
 use std::collections::BTreeMap;
@@ -27,8 +27,8 @@ pub enum Event {
     Iot(MqttMessage),
     /// An MQTT message with a device's own payload, by way of another rule.
     Payload(TopicMessage),
-    /// An answer that the function `fetching` got from a source. The other events differ: an HTTP event has a
-    /// `requestContext`, and a message has a `topic` or a `device_id`.
+    /// The answer of a source, handed on by the function `fetching`: an event with the `source` of this function, and
+    /// without `requestContext`, `topic` and `device_id`.
     Fetched(Box<FetchedMessage>),
 }
 
@@ -60,7 +60,7 @@ pub struct TopicMessage {
     pub payload: Vec<u8>,
 }
 
-/// What the address of a source has answered, as the function fetching hands it on.
+/// The answer of a source, as the function `fetching` hands it on.
 #[derive(Debug, Clone, Deserialize)]
 pub struct FetchedMessage {
     /// The id of the source.
@@ -122,7 +122,7 @@ impl<'de> Deserialize<'de> for Event {
         }
 
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        // HTTP is tried first, so that the most frequent events are parsed once. It needs a `requestContext`.
+        // HTTP events are the most frequent, so their parser is tried first. It fails without a `requestContext`.
         let event = serde_json::from_str(text.get()).map(Self::Http).or_else(|error| {
             match serde_json::from_str(text.get())? {
                 Probe { context: Some(_), .. } => Err(error),
@@ -143,13 +143,13 @@ impl<'de> Deserialize<'de> for Event {
 pub enum Reply {
     /// To an HTTP request.
     Http(Box<ApiGatewayV2httpResponse>),
-    /// To an IoT Core rule, which ignores the reply. Only the log has it.
+    /// To an IoT Core rule, which ignores the reply.
     Iot(Receipt),
-    /// To the function fetching.
+    /// To the function `fetching`.
     Fetched(FetchedReceipt),
 }
 
-/// Not everything is stored, and nobody waits for an answer: the invocation should be repeated.
+/// Some readings are not stored, and no client waits for an answer: the invocation fails, so that AWS repeats it.
 #[derive(Debug, thiserror::Error)]
 #[error("{not_stored} readings are not stored")]
 pub struct NotAllStored {

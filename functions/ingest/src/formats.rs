@@ -36,7 +36,7 @@ use payload::{Payload, TreeFormat};
 pub(crate) enum ReadingFormat {
     /// A JSON document, or JSON lines sent without their content type.
     Json,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Ndjson,
     /// A payload in the form of the device's maker.
     Payload(PayloadReader),

@@ -1,4 +1,4 @@
-//! Stores readings: `POST /readings`, line protocol, IoT Core rule messages, and what was fetched. Queries no reading.
+//! Stores readings: `POST /readings`, line protocol, IoT Core rule messages, and fetched bodies. Queries no reading.
 //!
 //! The way of a reading: `intake` finds its sender and format. `formats` parses drafts. `readings` turns good drafts
 //! into readings and names bad ones. `store` looks up the devices, refuses readings beyond the `limits`, completes the
@@ -61,7 +61,7 @@ pub struct Ingest<S, C> {
 }
 
 impl<S: Store, C: Clock> Ingest<S, C> {
-    /// The function on a table.
+    /// Makes the function for a table.
     pub fn new(store: S, clock: C, telemetry: Telemetry, settings: Settings) -> Self {
         let http =
             HttpFunction::new(Function::Ingest, settings.auth, clock.clone(), telemetry.clone())

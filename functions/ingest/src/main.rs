@@ -14,6 +14,7 @@ async fn main() -> Result<(), Error> {
     let ingest =
         Ingest::new(store, SystemClock, Telemetry::deployed(&config), Settings::from(&config));
     ingest.load().await;
+
     let ingest = &ingest;
     let handle = |event: LambdaEvent<Event>| async move {
         let deadline = end_of_invocation(event.context.deadline, &SystemClock);

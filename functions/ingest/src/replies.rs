@@ -1,4 +1,5 @@
-//! Reports what became of a request's readings. Each kind of client has a file that makes its reply.
+//! The report on a request's readings: stored, refused, or to be sent again. Each kind of client has a file that makes
+//! its reply.
 
 pub(crate) mod fetched;
 pub(crate) mod influxdb;
@@ -13,7 +14,7 @@ use table::{PutOutcome, StoreError};
 
 use crate::readings::PlacedReadings;
 
-/// What became of the readings of one request.
+/// The result of storing the readings of one request.
 #[derive(Debug, Default)]
 pub(crate) struct StoreReport {
     /// The number of entries of the request that are stored. Several entries may form one reading.
@@ -32,8 +33,8 @@ pub(crate) struct StoreReport {
     pub(crate) ignored: Vec<String>,
     /// The devices that a source leaves out, with the number of their readings.
     pub(crate) left_out: BTreeMap<DeviceId, usize>,
-    /// The indices of the readings to send again, ascending. Some may be stored all the same, if the table's answer was
-    /// lost.
+    /// The indices of the readings to send again, ascending. If the table's answer was lost, some of them are stored
+    /// nevertheless.
     pub(crate) not_stored: Vec<usize>,
     /// The cause, if any reading is not stored.
     pub(crate) cause: Option<StoreError>,
@@ -92,7 +93,7 @@ impl StoreReport {
             }
         }
 
-        // The error of the write says more than that of a throttled look-up before it.
+        // The error of the write says more than the error of a throttled look-up before the write.
         self.cause = put.cause.or(self.cause.take());
         stored
     }

@@ -16,7 +16,7 @@ use crate::readings::PlacedReadings;
 
 /// How long a throttled request is remembered, so that the sender may send it again.
 const REMEMBERED: TimeDelta = TimeDelta::minutes(2);
-/// The largest number of remembered readings. Beyond it, all requests but the current one are forgotten.
+/// The largest number of remembered readings. With more, all requests except the current one are forgotten.
 const MAX_REMEMBERED: usize = 50_000;
 
 /// The throttled requests, each with the readings that it has stored.
@@ -53,7 +53,7 @@ impl RetryMemory {
         self.throttled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out of `readings` those that an earlier attempt of the request has stored; the memory keeps their keys.
+    /// Removes and returns the readings that an earlier attempt of the request has stored. The memory keeps their keys.
     pub(crate) fn split_off_stored(
         &self,
         request: RequestHash,
@@ -95,6 +95,7 @@ impl RetryMemory {
         if remembered + keys.len() > MAX_REMEMBERED {
             throttled.retain(|other, _| *other == request);
         }
+
         let stored = throttled
             .entry(request)
             .or_insert_with(|| StoredKeys { keys: HashSet::new(), until: now });

@@ -25,8 +25,8 @@ const ARRIVAL_CONCURRENCY: usize = 16;
 /// taken the first ones.
 const ARRIVAL_SLOTS: i64 = 10;
 
-/// The result of preparing a request: what the registry has, and the late mark. A late mark announces in the table that
-/// readings of past time are about to change.
+/// The result of preparing a request: the devices and rooms of the registry, and the late mark. A late mark announces
+/// in the table that readings of past time are about to change.
 struct Prepared {
     found: FoundDevices,
     /// All keys of the request. The late mark is for keys of the past only.
@@ -51,8 +51,8 @@ impl<C: Clock> Pipeline<C> {
             return request.report_dry(log);
         }
 
-        // Under this hash, the memory has the keys that an earlier attempt stored. It is made before `prepare` fills in
-        // rooms, so that a repeated request has the same hash.
+        // Under this hash, the memory has the keys that an earlier attempt stored. The hash is made before `prepare`
+        // fills in rooms, so that a repeated request has the same hash.
         let request_hash = self.retries.hash_of(&request.timed.readings, request.options);
 
         let prepared = match self.prepare(session, &mut request, request_hash, log).await {
@@ -75,7 +75,7 @@ impl<C: Clock> Pipeline<C> {
     /// the late mark. Also removes readings whose device was not looked up.
     ///
     /// If the registry cannot be read, the new devices cannot be counted or the late mark cannot be written, nothing is
-    /// stored. Otherwise rooms would be wrong for ever, limits passed, or answers about the past too low in silence.
+    /// stored. Otherwise rooms would be wrong for ever, limits exceeded, or answers about the past silently too low.
     async fn prepare(
         &self,
         session: Session<'_, impl Store>,

@@ -35,6 +35,7 @@ impl<C: Clock> Pipeline<C> {
             sender: RequestSender::of(&grant),
             times: Times::new(request.arrived.unwrap_or_else(|| self.clock.now()), &self.settings),
         };
+
         let mut points = reader.read(&body)?;
         log.set("lines.sent", points.lines.len());
         let all_or_nothing = params.get("accept_partial") == Some("false");
@@ -52,6 +53,7 @@ impl<C: Clock> Pipeline<C> {
             counted_sender: counted_sender.as_ref(),
             ..StoreRequest::new(assembled, options)
         };
+
         let report = self.store(session, request, log).await;
         if all_or_nothing && let Some(first) = report.rejected.first() {
             return Ok(influxdb::refuse_all(dialect, &points, first));

@@ -18,11 +18,11 @@ use crate::register::register;
 /// The number of attempts at an update whose item keeps changing.
 const MAX_ATTEMPTS: usize = 5;
 
-/// What became of the new facts about a device.
+/// The result of adding new facts about a device.
 enum Applied {
     /// The registry has all facts, or the device is being deleted and needs no facts.
     Wholly,
-    /// The registry has all of them except the room: the query of the device's readings was throttled.
+    /// The registry has all facts except the room: the query of the device's readings was throttled.
     WithoutRoom(StoreError),
 }
 
@@ -36,6 +36,7 @@ pub(crate) async fn apply(
     let Some(first) = batch.values().map(|device| device.first_record).min() else {
         return result;
     };
+
     let mut current = match Current::read(session, &mut batch).await {
         Ok(current) => current,
         Err(error) => {
@@ -44,6 +45,7 @@ pub(crate) async fn apply(
             return result;
         }
     };
+
     // Several records may be about a damaged item. It is given up once for the batch, with the batch's first record.
     for item in &current.unreadable {
         result.give_up(first, ItemKey::new(&item.pk, &item.sk), chain(item));
@@ -56,8 +58,8 @@ pub(crate) async fn apply(
     result
 }
 
-/// Registers the devices and rooms of a batch that are new. Returns the devices as they are then, without those that
-/// cannot be read or are being deleted.
+/// Registers the new devices and rooms of a batch. Returns the registered devices of the batch, without unreadable
+/// devices and devices that are being deleted.
 async fn register_all<'a>(
     session: Session<'_, impl RegistryStore>,
     batch: &'a BTreeMap<DeviceId, ObservedDevice>,
@@ -70,6 +72,7 @@ async fn register_all<'a>(
         if current.is_device_damaged(id) {
             continue;
         }
+
         let registering = Box::pin(register(session, id, &observed.observation, current));
         let written = catching(registering).await.map(|written| {
             written.map(|device| registered.extend(device.map(|device| (device, observed))))

@@ -32,6 +32,7 @@ impl Current {
     ) -> StoreResult<Self> {
         let ids: Vec<_> = batch.keys().cloned().collect();
         let devices = session.find_devices(&ids).await?;
+
         let mut throttled = Vec::new();
         for device in &devices.deleted {
             let part = session.invocation.with_quarter_patience();
@@ -65,6 +66,7 @@ impl Current {
             unreadable: devices.unreadable.into_iter().chain(rooms.unreadable).collect(),
             throttled,
         };
+
         // A damaged room counts as registered: no device introduces it again.
         for room in named {
             if current.is_room_damaged(&room) {

@@ -49,7 +49,7 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
         result
     }
 
-    /// Judges the rules in at most half of the time. After a panic, all devices are to be judged again.
+    /// Judges the rules in at most half of the remaining time. After a panic, all devices are to be judged again.
     async fn judge_in_time(
         &self,
         written: &BTreeMap<DeviceId, ReadingsByTime>,

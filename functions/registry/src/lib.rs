@@ -42,7 +42,7 @@ pub struct Registry<S, Q, C, H = NoHint> {
 }
 
 impl<S: Store, Q: DeadLetterQueue, C: Clock> Registry<S, Q, C> {
-    /// The function on a table. Records that can never be applied go to `dead_letters`.
+    /// Makes the function for a table. Records that can never be applied go to `dead_letters`.
     pub fn new(store: S, dead_letters: Q, clock: C, telemetry: Telemetry) -> Self {
         let stream = StreamFunction::new("registry", dead_letters, clock.clone(), telemetry);
         Self { stream, store, judging: Judging::default(), clock, hint: NoHint }
@@ -72,8 +72,8 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
     }
 }
 
-/// Applies readings to the registry that do not come by the stream, and judges no alert. An error is the reason for a
-/// failure.
+/// Applies readings that do not come by the stream to the registry. Judges no alert. The error says why the readings
+/// could not be applied.
 pub async fn learn(
     store: impl RegistryStore,
     readings: Vec<Reading>,

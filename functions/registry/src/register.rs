@@ -18,7 +18,7 @@ pub(crate) async fn register(
     observation: &DeviceObservation,
     current: &mut Current,
 ) -> StoreResult<Option<Device>> {
-    // The device is taken out of `current`. The caller puts it back as it is after this registration.
+    // The device is taken out of `current`: the caller goes on with the device that this function returns.
     let known = current.devices.remove(id);
     let mut device = match known {
         Some(device) => device,

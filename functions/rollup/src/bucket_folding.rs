@@ -76,9 +76,10 @@ pub(crate) struct LocalDay {
 /// Quarters of a device that are folded together, with two queries.
 #[derive(Clone, Copy)]
 enum QuarterSet<'a> {
-    /// The buckets that begin in a range and have readings.
+    /// The quarters that begin in a range and have readings. Also quarters with a rollup, unless rollups are assumed
+    /// absent.
     Of(TimeRange, Assumed),
-    /// The buckets of this list, even those without readings.
+    /// The quarters of this list, even quarters without readings.
     These(&'a BTreeSet<QuarterHour>),
 }
 
@@ -160,6 +161,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             done.quarters += window.folded.len();
             put.extend(window.put);
         };
+
         let window = self.window(session, rules, QuarterSet::Of(range, assumed));
         let whole = catching(Box::pin(window)).await;
         if reason(whole, |window| note(window, done))?.is_none() {
@@ -312,8 +314,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// Why a fold failed, if each retry would fail, too; `None` after a success, which is counted. Failures that a retry
-/// may mend are returned as errors.
+/// Returns why a fold failed, if each retry would fail, too. Counts a success, and returns `None`. A failure that a
+/// retry may mend is returned as an error.
 pub(crate) fn reason<T>(
     outcome: Result<StoreResult<T>, Panic>,
     count: impl FnOnce(T),

@@ -32,6 +32,7 @@ impl<S: Store, W: WorkQueue, C: Clock> MessageConsumer for BucketFolding<S, W, C
             // The device is deleted.
             None => return Ok(()),
         };
+
         self.quarter(session, &mut rules, quarter).await?;
         let day = LocalDay { zone, date: zone.date(quarter.start()) };
         self.day_of(session, &mut rules, day, quarter, sealed).await?;

@@ -170,7 +170,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         for (position, day) in days.iter().enumerate() {
             let failed = |error: NotDone| Unfinished { record: day.first_record, error };
 
-            // The days that are not folded yet: this day, the days that follow, and the days that failed.
+            // The days that are not folded yet: this day, the following days, and the failed days.
             let not_folded = days[position..].iter().chain(&batch.failed);
             let oldest = not_folded.filter_map(|day| day.written).min();
             *batch.oldest.lock().expect("nothing panics while it is held") = oldest;
@@ -228,7 +228,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Err(Unfinished { record: first.first_record, error })
     }
 
-    /// Stores the rooms of readings that are not folded yet, so that answers about a room find the room's devices: the
+    /// Stores the rooms of readings that are not folded yet, so that answers about a room find the room's devices. The
     /// registry has one room for a device, but a quarter's readings may name two. If this fails for a device, only this
     /// device fails.
     ///
@@ -321,8 +321,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ///
     /// A deletion is folded at once, because the sweep skips quarters without readings. The new rollup then prevents
     /// that a slower fold, which still saw the reading, is stored. A quarter is also folded at once if a sweep has
-    /// passed it already, because the sweep's clock was ahead; and if the device is not known to be registered, because
-    /// the sweep would not find the device.
+    /// passed it already, because the sweep's clock was ahead. The same holds for a device that is not known to be
+    /// registered: the sweep would not find the device.
     fn is_left_to_sweep(
         &self,
         touched: &TouchedReading,

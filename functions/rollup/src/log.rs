@@ -18,12 +18,13 @@ pub(crate) struct Done {
     pub(crate) rechecks: usize,
     /// Why the table refused to read the rules of alerts, to read the devices of rechecks, or to store rechecks.
     pub(crate) rechecks_refused: Option<StoreError>,
-    /// The number of buckets that are left to the queue, with the reasons for the first of them.
+    /// The number of buckets that are left to the queue.
     pub(crate) queued: u64,
     /// Why a backlog could not be stored.
     pub(crate) backlog_error: Option<StoreError>,
     /// Why the queue gave no number of messages.
     pub(crate) queue_error: Option<NotSent>,
+    /// The first buckets that are left to the queue, with the reasons.
     reasons: Vec<String>,
     /// The first devices that failed, with the reasons.
     failed: Vec<String>,

@@ -27,8 +27,8 @@ pub(crate) struct ListedDevices {
     pub(crate) read_at: Timestamp,
 }
 
-/// What the function needs of a device. It is small, 80 bytes and the id, because a fleet has hundreds of thousands of
-/// devices.
+/// The facts about a device that the function needs, in at most 80 bytes and the text of the id: a fleet has hundreds
+/// of thousands of devices.
 #[derive(Debug)]
 pub(crate) struct ListedDevice {
     pub(crate) id: DeviceId,
@@ -70,7 +70,7 @@ impl ListedDevice {
 }
 
 impl RegistryMemory {
-    /// The devices that are not remembered as registered, in order.
+    /// The devices that are not remembered as registered, sorted.
     pub(crate) fn unknown<'a>(&self, ids: impl Iterator<Item = &'a DeviceId>) -> Vec<DeviceId> {
         let known = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
         let unknown: BTreeSet<_> = ids.filter(|id| !known.contains(*id)).collect();

@@ -1,5 +1,5 @@
-//! Stores rechecks, orders to judge a device's alerts again, if its folded quarters break a rule. They find breaches
-//! that the stream's batches have missed. Judges nothing.
+//! Stores rechecks (orders to judge a device's alerts again) for devices whose folded quarters break a rule. Rechecks
+//! find breaches that the stream's batches have missed. Judges nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,8 +79,9 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(Rechecks { breaches, ..Rechecks::default() })
     }
 
-    /// Stores rechecks of the devices that a rule is about, after reading them from the registry. Returns the groups of
-    /// devices whose rechecks could not be stored in time: their quarters have to be swept again.
+    /// Reads devices from the registry, and stores a recheck for each device whose quarters break a rule or are left to
+    /// the queue. Returns the groups of devices whose rechecks could not be stored: their quarters have to be swept
+    /// again.
     pub(crate) async fn note_rechecks(
         &self,
         rechecks: Rechecks,
@@ -90,6 +91,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let Rechecks { breaches: Some(breaches), found, unfolded } = rechecks else {
             return unnoted;
         };
+
         let part = run.noting.invocation.with_quarter_patience();
         let noting = run.noting.within(&part);
         let first_breach = |device: &Device| {
@@ -132,8 +134,8 @@ async fn note_touched(
     }
 }
 
-/// Turns a request that the table refused into `None`, and the log has the refusal: rollups are folded all the same.
-/// The table refuses requests without permission, and damaged items.
+/// Returns `None` for a request that the table refused, and notes the refusal for the log: rollups are folded all the
+/// same. The table refuses requests without permission, and damaged items.
 fn none_if_refused<T>(result: StoreResult<T>, done: &mut Done) -> StoreResult<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

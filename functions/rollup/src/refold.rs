@@ -85,6 +85,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             if run.pace.is_time_over() {
                 return Ok(());
             }
+
             let part = run.session.invocation.with_quarter_of(run.pace.remaining());
             let (session, done) = (run.session.within(&part), &mut run.done);
             self.quarters(session, &mut rules, range, Assumed::Nothing, done).await?;

@@ -45,6 +45,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let mut rules = RulesByDevice::new();
         let missing = self.add_rules(session, &mut rules, ids.to_vec()).await?;
         let mut missing = self.with_readings(session, missing, &mut rules).await?;
+
         for pause in REGISTRATION_PAUSES {
             if missing.is_empty() || session.invocation.remaining() < pause {
                 break;

@@ -1,4 +1,4 @@
-//! What the steps of one scheduled invocation share, and how many devices a home has.
+//! The state that the steps of one scheduled invocation share, and the largest size of a home.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::bucket_folding::NotDone;
 use crate::log::Done;
 use crate::pace::BackgroundPace;
 
-/// What the steps of one scheduled invocation share.
+/// The state that the steps of one scheduled invocation share.
 pub(crate) struct ScheduledRun<'a, S> {
     /// The session for the work, which ends some seconds before the invocation.
     pub(crate) session: Session<'a, S>,

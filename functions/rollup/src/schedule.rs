@@ -47,6 +47,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let invocation = Invocation::until(deadline);
         let mut log = WideEvent::begin(NAME);
         let working = invocation.shortened_to(invocation.remaining().saturating_sub(NOTING));
+
         let (pace, done) = (BackgroundPace::new(&self.settings), Done::default());
         let noting = Session::new(&self.store, &invocation, self.clock.now());
         let session = noting.within(&working);
@@ -103,8 +104,10 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let state = self.state(run.session, log).await?;
         let now = self.clock.now();
         let target = newest_sealable_end(now);
+
         let mut sealed_until = state.stored.sealed;
         let set_back = self.set_back(&mut sealed_until, state.stored.since, now, run, log).await;
+
         let sealed = sealed_until.iter().copied().min().expect("there are groups");
         log.set("rollup.sealed", sealed.to_string());
         log.set("rollup.lag_seconds", target.since(sealed).num_seconds().max(0));
@@ -153,6 +156,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let wrong = ahead.iter().map(|group| sealed_until[*group]).max().unwrap_or(back);
         log.warn("rollup.clock", &WrongClock { wrong, back });
         log.set("rollup.set_back", ahead.len());
+
         let part = run.session.invocation.with_quarter_patience();
         run.session.within(&part).set_back_sealed(&ahead, back).await?;
         ahead.iter().for_each(|group| sealed_until[*group] = back);

@@ -36,7 +36,7 @@ struct OtherZone {
 )]
 struct DamagedState(#[source] UnreadableItem);
 
-/// An error that says what to do, if the state is damaged. Returns any other error unchanged.
+/// Turns the error for a damaged state into an error that says what to do. Returns any other error unchanged.
 fn named_if_damaged(error: StoreError) -> StoreError {
     match error {
         StoreError::Unreadable(item) => StoreError::Refused(DamagedState(item).into()),
@@ -57,7 +57,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             Some(stored) => stored,
             None => self.begin(session).await?,
         };
-        // Runs once, before the first rollup: an instance works either with the conditions index or without it.
+        // Runs once, before the first rollup: an instance works either with the conditions index or without it. Without
+        // the index, records that the stored schema is not complete.
         if !self.has_state.load(Ordering::Relaxed) {
             session.distrust_conditions().await?;
         }
@@ -89,6 +90,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             sealed: [sealed; SWEEP_GROUPS],
             queue: None,
         };
+
         match session.begin_rollups(&state).await? {
             InsertOutcome::Inserted => Ok(state),
             InsertOutcome::Exists(known) => Ok(known),

@@ -24,7 +24,7 @@ const QUARTERS_OF_DAY: usize = 96;
 /// The longest time for storing the progress of a sweep while the table throttles this.
 const MAX_NOTE: Duration = Duration::from_secs(15);
 
-/// A time range to sweep at once, and what its sweep needs.
+/// A time range that is swept at once, with the data for its sweep.
 struct SweepWindow<'a> {
     range: TimeRange,
     zone: Zone,
@@ -53,7 +53,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     /// The progress is stored after each window, so that a sweep which is late by days can stop and continue. If the
     /// table throttles this write, the next windows are folded all the same, and the next progress that is stored
     /// covers them. A group that fails is left to the next invocation. The first window is a quarter, and each further
-    /// window is twice as long: the amount of data is known only after a read, and a window that is too long for an
+    /// window is twice as long. The amount of data is known only after a read, and a window that is too long for an
     /// invocation would be begun again for ever.
     pub(crate) async fn sweep(
         &self,
@@ -77,17 +77,20 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         while let Ok(range) = TimeRange::new(sealed_until, end(sealed_until, quarters)) {
             let window = SweepWindow { range, zone, listed: &listed, indexing };
             let done = self.sweep_window(&groups, &window, run).await;
+
             // If the last write of the progress failed, the next write is tried only once.
             let patience = if noted.is_ok() { MAX_NOTE } else { Duration::ZERO };
             if !done.groups.is_empty() {
                 noted = self.note_progress(&done.groups, range.to(), patience, run).await;
             }
+
             let is_over = done.result.is_ok() && done.groups != groups;
             swept = swept.and(done.result);
             groups = done.groups;
             if is_over || groups.is_empty() {
                 break;
             }
+
             sealed_until = range.to();
             if noted.as_ref().is_err_and(|error| !error.is_retryable()) || run.pace.is_time_over() {
                 break;
@@ -123,6 +126,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             Ok(rechecks) => rechecks,
             Err(error) => return SweptWindow { groups: BTreeSet::new(), result: Err(error) },
         };
+
         let mut order: Vec<usize> = groups.iter().copied().collect();
         // The order is random: in a fixed order, some groups would always wait behind throttled groups.
         fastrand::shuffle(&mut order);
@@ -221,8 +225,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(())
     }
 
-    /// The number of messages in the queue, at least those that this invocation has sent. If the queue gives no number,
-    /// the last number is taken, but at least 1: the stream may have sent messages since, and answers must not take
+    /// The number of messages in the queue, but not fewer than this invocation has sent. If the queue gives no number,
+    /// the last number counts, but at least 1. The stream may have sent messages since, and answers must not take
     /// their quarters for folded. SQS counts a new message within a minute:
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueAttributes.html>.
     async fn queue_depth(&self, run: &mut ScheduledRun<'_, S>) -> QueueDepth {
@@ -257,6 +261,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if run.throttled.contains(&device.id) {
             return Err(out_of_patience().into());
         }
+
         let part = run.session.invocation.with_quarter_of(run.pace.remaining());
         let (session, done) = (run.session.within(&part), &mut run.done);
         let mut rules = device.rules(window.indexing);
@@ -268,7 +273,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         Ok(put)
     }
 
-    /// Leaves the quarters of a device to the queue. People find a device there whose item is damaged.
+    /// Leaves the quarters of a device to the queue, where a person also finds a device whose item is damaged.
     async fn leave_device(
         &self,
         device: &DeviceId,

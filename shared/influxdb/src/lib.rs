@@ -1,8 +1,8 @@
 //! The requests that clients of InfluxDB send before they write: for a ping, the health, their bucket, their database.
 //! Reads no table.
 //!
-//! Both `ingest` and `query` answer them. If each function has its own address, a client asks the address to which it
-//! writes.
+//! Both `ingest` and `query` answer these requests. If each function has its own address, a client asks the address to
+//! which it writes.
 
 mod probes;
 mod request;

@@ -38,8 +38,8 @@ pub fn health_members() -> Value {
     })
 }
 
-/// `GET /ready`. InfluxDB never answers with this value of `up`. So the command `roomtide` recognizes Roomtide by it
-/// before it sends a token.
+/// `GET /ready`. InfluxDB never answers `up` with `0s`. By this value, the command `roomtide` recognizes a server of
+/// Roomtide before it sends a token.
 pub fn ready(now: Timestamp) -> Response {
     Dialect::V2
         .dressed(Response::json(200, &json!({"status": "ready", "started": now, "up": "0s"})))

@@ -24,6 +24,7 @@ impl QueryRequest {
                 given.entry(name).or_insert(value);
             }
         }
+
         for (name, value) in request.query() {
             given.entry(name).or_insert(value);
         }

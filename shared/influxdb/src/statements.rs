@@ -48,6 +48,7 @@ pub fn open_query(request: &Request) -> Result<Option<Response>, Problem> {
         Ok(statements) => statements,
         Err(error) => return Ok(Some(refused(form, &error))),
     };
+
     let outcomes = statements.iter().map(|statement| run_without_table(statement, &request));
     let outcomes: Option<Vec<StatementResult>> = outcomes.collect();
     Ok(outcomes.map(|outcomes| respond(200, form.write(&outcomes))))

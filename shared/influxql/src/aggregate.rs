@@ -406,6 +406,7 @@ fn sample_of(rollup: &MetricRollup, aggregate: PointAggregate) -> Option<TimedVa
         [most, least] => Value::Float(value(*most)? - value(*least)?),
         _ => return None,
     };
+
     let at = match aggregate {
         PointAggregate::First => nanoseconds(rollup.first.at),
         PointAggregate::Last => nanoseconds(rollup.last.at),

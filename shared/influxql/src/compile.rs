@@ -47,7 +47,7 @@ pub(crate) struct CheckedSelect {
     pub(crate) zone: Option<Zone>,
 }
 
-/// What a subquery inherits from the outer statement.
+/// The properties of the outer statement that a subquery inherits.
 #[derive(Debug, Clone)]
 pub(crate) struct Around {
     /// The range of the outer statement, to which the subquery's own range is cut.
@@ -60,7 +60,7 @@ pub(crate) struct Around {
 }
 
 impl Around {
-    /// What the subqueries in the `FROM` of a query inherit.
+    /// The properties of a query that the subqueries in its `FROM` inherit.
     pub(crate) fn of(query: &CheckedSelect) -> Self {
         let CheckedSelect { range, dimensions, interval, is_descending, .. } = query;
         let (interval, dimensions) = (*interval, dimensions.clone());
@@ -141,7 +141,7 @@ impl CheckedSelect {
     }
 }
 
-/// Compiles a `SELECT`. A subquery gets `around`, what it inherits from the outer statement.
+/// Compiles a `SELECT`. For a subquery, `around` has the properties of the outer statement.
 pub(crate) fn compile(
     select: &Select,
     schema: &SelectNames,
@@ -186,7 +186,7 @@ pub(crate) fn compile(
         condition,
         fields,
         has_field_condition,
-        // Windows of a subquery without values are left out, so that the outer statement does not take them as points.
+        // A subquery leaves out windows without values, so that the outer statement does not take them as points.
         fill: if around.is_some() && select.fill == Fill::Null { Fill::None } else { select.fill },
         is_descending,
         rows: select.rows,
@@ -270,7 +270,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Notes the fields of a condition. Returns whether there are any.
+    /// Notes the fields of a condition. Returns whether the condition has fields.
     fn read_condition(&mut self, condition: Option<&Expression>) -> bool {
         let mut has_fields = false;
         for (name, cast) in condition.map(condition::names).unwrap_or_default() {
@@ -628,7 +628,7 @@ fn ungrouped(of: &Expression) -> &Expression {
     }
 }
 
-/// Whether an expression has a call, other than of a function of single numbers.
+/// Whether an expression calls an aggregate or a transformation. Mathematical functions do not count.
 fn has_call(of: &Expression) -> bool {
     of.has(&|part| matches!(part, Expression::Call { name, .. } if Math::of(name).is_none()))
 }

@@ -69,6 +69,7 @@ impl Splitting<'_> {
                 } else {
                     return Ok(Some(condition.clone()));
                 }
+
                 Ok(None)
             }
             other => {
@@ -119,7 +120,8 @@ impl Splitting<'_> {
         Ok(())
     }
 
-    /// Refuses a time beyond InfluxDB's range of nanoseconds; `None` if the time is beyond the calendar, too.
+    /// Returns a time unchanged, or the error for a time beyond InfluxDB's range of nanoseconds. `None` if the time is
+    /// beyond the calendar, so that the error cannot name the time.
     fn literal(&self, at: i128) -> Option<Result<i128, QueryError>> {
         let way = if at >= i64::MAX.into() {
             "overflows"
@@ -128,6 +130,7 @@ impl Splitting<'_> {
         } else {
             return Some(Ok(at));
         };
+
         let second = i64::try_from(at.div_euclid(SECOND.into())).ok()?;
         let utc = DateTime::from_timestamp(second, 0)?;
         let ahead = self.zone.map_or(0, |zone| zone.offset(second));
@@ -305,7 +308,7 @@ fn joined<'a>(
 }
 
 /// Adds the texts to which a condition compares a tag; texts of other comparisons may be among them. Returns whether
-/// the condition treats all texts that were not added alike.
+/// all texts that were not added are the same to the condition.
 pub(crate) fn add_compared(
     condition: &Expression,
     tag: &str,
@@ -318,6 +321,7 @@ pub(crate) fn add_compared(
         Expression::Group(inside) => add_compared(inside, tag, texts),
         Expression::Binary { sides, .. } => {
             let of_tag = matches!(&sides[0], Expression::Reference { name, .. } if name == tag);
+
             match &sides[1] {
                 Expression::Pattern(pattern) if of_tag => {
                     pattern.texts().map(|found| texts.extend(found)).is_some()

@@ -26,6 +26,7 @@ pub(crate) fn extremes<'a>(query: &CheckedSelect, group: &PointGroup<'a>) -> Vec
     let ([FunctionCall::PointAggregate(call)], None) = (&query.calls[..], query.interval) else {
         return Vec::new();
     };
+
     let found = || group.pieces.iter().filter_map(|piece| extreme(group, piece, call));
     let values = found().map(|extreme| extreme.value);
     let wanted = match call.aggregate {
@@ -33,6 +34,7 @@ pub(crate) fn extremes<'a>(query: &CheckedSelect, group: &PointGroup<'a>) -> Vec
         PointAggregate::Max => values.max(),
         _ => None,
     };
+
     let mut found: Vec<_> = found().filter(|extreme| Some(extreme.value) == wanted).collect();
     found.sort_by_key(|extreme| extreme.range.from());
     found

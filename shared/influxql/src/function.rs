@@ -189,6 +189,7 @@ impl Transform {
         interval: Option<TimeWindows>,
     ) -> Result<Self, QueryError> {
         let is_non_negative = name.starts_with("non_negative_");
+
         Ok(match name {
             "difference" | "non_negative_difference" => Self::Difference { is_non_negative },
             "derivative" | "non_negative_derivative" => {
@@ -265,7 +266,7 @@ fn number_of(name: &str, arguments: &[Expression]) -> Result<usize, QueryError> 
     }
 }
 
-/// The duration of an argument, in nanoseconds.
+/// The duration of an argument in nanoseconds. Without the argument, the length of the windows, else a second.
 fn unit_of(
     name: &str,
     argument: Option<&Expression>,

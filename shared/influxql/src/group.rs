@@ -156,6 +156,7 @@ impl<'a> Instance<'a> {
         let metrics: Vec<_> = fields.iter().map(|name| series.field(name)).collect();
         let is_of_counter = |field: &SeriesField<'_>| is_counter(field.device, field.metric);
         let tags = series.keys().map(|key| (key, series.tag(key, room)));
+
         Self {
             key: InstanceKey { index: of.index, room },
             tags: tags.filter(|(_, value)| !value.is_empty()).collect(),
@@ -333,6 +334,7 @@ impl<'a> PointGrouping<'a> {
             rows: Vec::new(),
             pieces: Vec::new(),
         });
+
         // Points of one instance mostly come one after the other.
         let known = group.instances.iter().rposition(|instance| instance.key == key);
         let index = known.unwrap_or_else(|| {
@@ -350,6 +352,7 @@ impl<'a> PointGrouping<'a> {
         tag: impl Fn(&str) -> &'a str,
     ) -> bool {
         let Some(condition) = self.condition else { return true };
+
         let look_up = |name: &str, cast: Option<Cast>| -> Operand<'_> {
             if cast == Some(Cast::Tag) || !has_field(name) {
                 return Operand::Text(tag(name).to_owned().into());

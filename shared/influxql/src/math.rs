@@ -71,6 +71,7 @@ impl Math {
             Of::One(of) => of(number(0)?),
             Of::Two(of) => of(number(0)?, number(1)?),
         };
+
         number.is_finite().then_some(Value::Float(number))
     }
 }

@@ -139,6 +139,7 @@ impl Parser<'_> {
                 rest[..rest.find(|c| !is_of(c)).unwrap_or(rest.len())].to_owned()
             }
         };
+
         let found = domain::excerpt(&found);
         self.error_at(at, column, &format!("found {found}, expected {}", expected.join(", ")))
     }
@@ -331,6 +332,7 @@ impl Parser<'_> {
         if self.subqueries > MAX_SUBQUERIES {
             refuse!("the query has more than {MAX_SUBQUERIES} subqueries");
         }
+
         self.expect_mark("(")?;
         self.expect_word("SELECT")?;
         let columns = self.columns()?;
@@ -427,6 +429,7 @@ impl Parser<'_> {
         if is_descending || self.takes_word("ASC") {
             return Ok(Some(is_descending));
         }
+
         let by = self.identifier()?;
         is_descending = self.takes_word("DESC");
         if !is_descending {
@@ -465,6 +468,7 @@ impl Parser<'_> {
         };
         self.lexer.next();
         self.expect_mark(")")?;
+
         let unknown = |_| {
             let name = domain::excerpt(&name);
             QueryError::new(format!("unable to find time zone {name}"))

@@ -19,7 +19,7 @@ use crate::series::{SelectNames, TaggedSeries, series_of_all};
 use crate::table::{Frame, Span};
 use crate::windows::TimeWindows;
 
-/// A checked `SELECT`.
+/// The plan of a checked `SELECT`.
 #[derive(Debug)]
 pub enum SelectPlan<'a> {
     /// A statement on devices.
@@ -100,6 +100,7 @@ impl<'a> Planning<'_, 'a> {
                 if !query.fields.iter().any(|field| schema.fields.contains(field)) {
                     return Ok(None);
                 }
+
                 let within = Around::of(&query);
                 let inner = selects.iter().map(|select| self.plan(select, Some(&within)));
                 let inner: Result<Vec<_>, _> = inner.collect();
@@ -122,6 +123,7 @@ impl<'a> Planning<'_, 'a> {
                 Sources::Measurements(names) => SelectNames::of(&self.series_of(names)),
                 Sources::Subqueries(selects) => self.schema_of(selects)?,
             };
+
             // Any windows and any order will do here, because the names do not depend on them.
             let around = Around {
                 range: Range::default(),
@@ -145,6 +147,7 @@ impl Statements<'_> {
         let Some(earliest) = times.min() else { return Ok(Vec::new()) };
         let span = Span { earliest, is_subquery: self.is_subquery };
         let Some(frame) = Frame::of(query, span, true)? else { return Ok(Vec::new()) };
+
         let CheckedSelect { fields, dimensions, series: page, .. } = query;
         let condition = query.condition.as_ref();
         let grouping = PointGrouping { fields, dimensions, condition, is_by_room: false };

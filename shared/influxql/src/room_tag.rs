@@ -34,7 +34,7 @@ pub(crate) fn room_of(text: &str) -> Option<RoomId> {
     id_of(text).ok().map(|(room, _)| room)
 }
 
-/// A room, with the text by which the device's first line of this room named it.
+/// A room, with the text that names the room in the device's first line.
 #[derive(Debug)]
 pub(crate) struct TaughtRoom<'a> {
     pub(crate) id: RoomId,

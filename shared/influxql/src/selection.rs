@@ -209,6 +209,7 @@ impl<'a> DeviceSelection<'a> {
             condition: condition.as_ref(),
             is_by_room: self.is_by_room,
         };
+
         let measurements = self.series.chunk_by(|a, b| a.measurement == b.measurement);
         measurements.flat_map(move |series| {
             let found = series.iter().map(|series| {
@@ -257,6 +258,7 @@ impl<'a> Answer<'a> {
         if self.values > MAX_VALUES {
             return Err(too_many_values(self.values));
         }
+
         if !rows.is_empty() {
             self.series.push(Rows {
                 measurement: group.measurement.to_owned(),

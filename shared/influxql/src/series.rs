@@ -74,7 +74,7 @@ fn series_of<'a>(device: &'a Device, rooms: &'a RoomTexts<'a>) -> Vec<TaggedSeri
                 fields: BTreeMap::new(),
                 room_tag: RoomTag::of(device, rooms),
             });
-            // If a field has two metrics, the one with the field's name is outdated: a unit has changed the name since.
+            // A field has two metrics if a unit has changed the metric's name. The metric with the field's name is old.
             let known = series.fields.entry(from.field.clone()).or_insert(field);
             if known.metric.as_str() == from.field.to_lowercase() {
                 *known = field;
@@ -130,7 +130,7 @@ fn joined(series: Vec<TaggedSeries<'_>>) -> Vec<TaggedSeries<'_>> {
     series
 }
 
-/// What the two devices of a series have in common: their id without the digest. If there is a digest, also their tags.
+/// The facts that join the two devices of a series: the id without its digest; if there is a digest, also the tags.
 fn origin<'s>(series: &'s TaggedSeries<'_>) -> (&'s str, Option<&'s BTreeMap<String, String>>) {
     match before_digest(series.devices[0].id().as_str()) {
         Some(text) => (text, Some(&series.tags)),

@@ -118,6 +118,7 @@ fn key(series: &TaggedSeries<'_>) -> String {
         }
         key
     };
+
     let mut key = escaped(&series.measurement, &[',', ' ']);
     for (name, value) in tags(series) {
         let [name, value] = [&name, &value].map(|text| escaped(text, &[',', ' ', '=']));

@@ -50,6 +50,7 @@ fn raw(query: &CheckedSelect, group: &PointGroup<'_>) -> Vec<OutRow> {
         let has_field = query.columns.iter().any(|column| column.cell.has(&is_there));
         has_field.then(|| OutRow { at: row.at, cells: cells.collect() })
     };
+
     let most = query.rows.end();
     let rows: Vec<_> = if query.is_descending {
         group.rows.iter().rev().filter_map(row).take(most).collect()

@@ -4,7 +4,7 @@ use crate::aggregate::TimedValue;
 use crate::function::Transform;
 use crate::value::{Value, float};
 
-/// A value of a stream.
+/// A number at a time.
 struct TimedNumber {
     at: i64,
     value: f64,
@@ -86,6 +86,7 @@ fn steps(
             if before.at == next.at {
                 continue;
             }
+
             let made = step(before, &next);
             if !is_non_negative || made.number().is_some_and(|number| number >= 0.0) {
                 samples.push(computed(next.at, made));

@@ -1,4 +1,4 @@
-//! Values of an answer, their arithmetic and their JSON. Reads none.
+//! Values of an answer, their arithmetic and their JSON. Reads no value.
 
 use std::fmt::Write as _;
 

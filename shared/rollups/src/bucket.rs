@@ -51,6 +51,7 @@ impl<S: Store> DeviceFolds<'_, S> {
             if quarter.rollup.is_empty() || quarter.is_expired(self.session.now) {
                 continue;
             }
+
             source.named.extend(named_by_rollup(&quarter));
             source.rollup.append(&quarter.rollup, &self.device.rules);
             source.until = source.until.into_iter().chain(quarter.expires).min();

@@ -119,6 +119,7 @@ impl<S: Store> DeviceFolds<'_, S> {
                 self.pause_before(attempt).await;
                 self.session.rollup(&key).await?
             };
+
             let bounds = &bounds.at_least(known.as_ref());
             let (rollup, folded) = match self.step(bounds, known.as_ref()) {
                 FoldStep::Done(folded) => return Ok((folded, None)),
@@ -136,6 +137,7 @@ impl<S: Store> DeviceFolds<'_, S> {
                     }
                 }
             };
+
             if self.put(&rollup, known.as_ref()).await? {
                 return Ok((folded, Some(rollup.rollup)));
             }
@@ -206,6 +208,7 @@ impl<S: Store> DeviceFolds<'_, S> {
                 expires => expires,
             }
         };
+
         Ok(StoredRollup {
             key: self.key(bounds.bucket),
             range: bounds.range,

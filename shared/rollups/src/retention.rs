@@ -16,7 +16,7 @@ pub struct Retention {
     pub days: Option<TimeDelta>,
 }
 
-/// The time for which an emptied rollup stays. No fold that still saw a reading runs as long.
+/// The time for which an emptied rollup stays. A fold that still saw a reading ends before.
 const EMPTIED: TimeDelta = TimeDelta::days(7);
 /// The time before its expiry from which a reading counts as gone: clocks differ, and the readings of a bucket do not
 /// expire together.

@@ -76,6 +76,7 @@ impl SeenRooms {
         for (room, months) in &unknown {
             widen(session, device, room, months).await?;
         }
+
         let found = named.iter().filter(|(room, _)| unknown.contains_key(room));
         let noted = found.map(|(room, month)| (self.key(device, room, *month), settings));
         self.noted.keep_all(noted, session.now);

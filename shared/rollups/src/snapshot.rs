@@ -31,17 +31,17 @@ struct Rollups {
     put: BTreeMap<RollupKey, Option<StoredRollup>>,
 }
 
-/// A rollup that was folded, and the one that the table must still have.
+/// A folded rollup, and the rollup that the table must still have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// The rollup.
     pub rollup: StoredRollup,
-    /// The rollup to replace; `None`: there must be none yet.
+    /// The rollup to replace; `None`: the table must not have a rollup yet.
     pub replaced: Option<StoredRollup>,
 }
 
 impl Change {
-    /// The version of the rollup to replace; `None`: there must be none yet.
+    /// The version of the rollup to replace; `None`: the table must not have a rollup yet.
     pub fn replaced_version(&self) -> Option<u64> {
         self.replaced.as_ref().map(|replaced| replaced.version)
     }
@@ -65,6 +65,7 @@ impl<'a, S: ReadRollups + ReadStoredReadings> Snapshot<'a, S> {
             table.days(device, dates, Order::Ascending, UNLIMITED, invocation).await?;
         rollups.extend(table.quarters(device, range, true, invocation).await?);
         let readings = table.stored_readings(device, range, invocation).await?;
+
         let now = rollups.into_iter().map(|rollup| (rollup.key.clone(), rollup)).collect();
         Ok(Self {
             table,
@@ -77,7 +78,8 @@ impl<'a, S: ReadRollups + ReadStoredReadings> Snapshot<'a, S> {
 }
 
 impl<S> Snapshot<'_, S> {
-    /// The same snapshot, in which no rollup is flagged as frozen. A flag says that a reading has changed.
+    /// The same snapshot, in which folds flag no rollup as frozen, for a caller that changes no reading. A flag says
+    /// that a reading has changed.
     #[must_use]
     pub fn without_flags(self) -> Self {
         Self { has_flags: false, ..self }
@@ -99,7 +101,7 @@ impl<S> Snapshot<'_, S> {
         self.rollups().now.values().flat_map(named_by_rollup).collect()
     }
 
-    /// The rollups that were put, and the others.
+    /// The rollups that folds have put, and the unchanged rollups.
     pub fn into_rollups(self) -> (Vec<Change>, Vec<StoredRollup>) {
         let Rollups { mut now, put } =
             self.rollups.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -43,7 +43,7 @@ impl<S: Store> DeviceFolds<'_, S> {
         self.fold_window(found).await
     }
 
-    /// Folds the quarters of a list, also a quarter without readings and without a rollup. Needs two queries, for the
+    /// Folds the quarters of a list, even quarters without readings and without a rollup. Needs two queries, for the
     /// time from the first to the last quarter.
     pub async fn these_quarters(
         &self,
@@ -52,6 +52,7 @@ impl<S: Store> DeviceFolds<'_, S> {
         let (Some(first), Some(last)) = (quarters.first(), quarters.last()) else {
             return Ok(FoldedWindow::default());
         };
+
         let range = TimeRange::new(first.start(), last.end()).expect("the last does not precede");
         let mut found = self.read_window(range, Assumed::Nothing).await?;
         found.retain(|quarter, _| quarters.contains(quarter));
@@ -95,6 +96,7 @@ impl<S: Store> DeviceFolds<'_, S> {
             if !is_newer || known.is_expired(self.session.now) {
                 continue;
             }
+
             let rollup = StoredRollup { version: known.version + 1, indexed: new, ..known.clone() };
             // A concurrent put knows the newer schema, or is refused.
             indexed += usize::from(self.put(&rollup, Some(&known)).await?);
@@ -153,6 +155,7 @@ impl<S: Store> DeviceFolds<'_, S> {
                 }
             }
         };
+
         Ok(self.put(&rollup, known).await?.then_some((folded, Some(rollup.rollup))))
     }
 }

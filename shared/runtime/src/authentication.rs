@@ -52,7 +52,7 @@ pub struct Authenticator {
 pub struct Grant {
     scope: Option<Scope>,
     token: Option<TokenHash>,
-    /// Whether the request counts as one without a token, which may only read and store.
+    /// Whether the request counts as a request without a token, which may only read and store.
     is_anybody: bool,
 }
 
@@ -62,13 +62,13 @@ impl Authenticator {
         Self { auth, tokens: BoundedMemory::new(MAX_CACHED_TOKENS, TOKEN_CACHE_AGE) }
     }
 
-    /// Refuses a request without a token, or with a malformed token. Does not look up the token; `authorize` does.
+    /// If `auth` requires tokens, refuses a request without a token or with a malformed token. Looks up no token.
     pub fn check_form(&self, request: &Request) -> Result<(), Problem> {
         if self.auth == Auth::On { formed(request).map(drop) } else { Ok(()) }
     }
 
-    /// Authenticates a request, unless the endpoint takes any token or needs none. Refuses a token that does not permit
-    /// the endpoint.
+    /// Authenticates a request, unless the endpoint needs no token, or only a well-formed token. Refuses a token that
+    /// does not permit the endpoint.
     pub async fn authorize(
         &self,
         request: &Request,
@@ -84,12 +84,14 @@ impl Authenticator {
             (Access::Address, _) | (Access::Admin, Auth::Off) => {
                 self.look_up(request, session, log).await?
             }
+            // Anybody may read. An admin token also shows settings; any other token counts as no token.
             (Access::Read, Auth::Off) if request.secret.is_some() => {
                 let known = self.look_up(request, session, log).await.ok();
                 known.filter(Grant::may_edit).unwrap_or_else(|| Grant::without_token(self.auth))
             }
             _ => self.authenticate(request, session, log).await?,
         };
+
         grant.check(asked)?;
         Ok(grant)
     }
@@ -194,6 +196,7 @@ impl Grant {
     /// Refuses a request that the permissions do not cover.
     pub fn check<'a>(&self, asked: impl Into<NeededAccess<'a>>) -> Result<(), Problem> {
         let NeededAccess { access, place } = asked.into();
+
         match (access, &self.scope) {
             (Access::Public | Access::Formed, _) => Ok(()),
             // Nothing else decides what a view token permits: answers are not filtered.

@@ -13,8 +13,8 @@ pub trait Clock: Clone + Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's clock. If it is set before 1970 it shows 1970, and after 9999 it shows 9999. So a reading or a request
-/// is refused because of its time.
+/// The machine's clock, limited to the years 1970 to 9999. So a clock that is set wrong causes no panic: readings and
+/// requests are refused because of their time.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock;
 

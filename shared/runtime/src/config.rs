@@ -25,7 +25,7 @@ pub fn credentials() -> Result<(Credentials, Option<String>), ConfigError> {
     Ok((variables.credentials()?, region))
 }
 
-/// The address in the variable `service`, or else that of all services in `AWS_ENDPOINT_URL`, for the command line.
+/// The endpoint in the variable `service`, else in `AWS_ENDPOINT_URL`, for the command line.
 pub fn endpoint(service: &'static str) -> Option<String> {
     let variables = Variables(environment);
     variables.text(service).or_else(|| variables.text("AWS_ENDPOINT_URL"))
@@ -36,12 +36,12 @@ pub fn ca_bundle() -> Result<Option<CaBundle>, ConfigError> {
     Variables(environment).ca_bundle()
 }
 
-/// The name in the variable `TZ`, for the command line; `None` if it is this machine's own zone.
+/// The zone in the variable `TZ`, for the command line; `None` if the variable is not set or means the machine's zone.
 pub fn time_zone() -> Option<String> {
     zone_name(&Variables(environment).text("TZ")?)
 }
 
-/// The name of a zone as POSIX allows it: behind a colon, and as a path of the database.
+/// The name of the zone in a value of `TZ`. POSIX allows a colon before the name, and a path into the zone database.
 fn zone_name(text: &str) -> Option<String> {
     let zone = text.trim_start_matches(':');
     let name = zone.split_once("/zoneinfo/").map_or(zone, |(_, name)| name);

@@ -33,7 +33,7 @@ pub struct Call<'a, S, H> {
     pub shared: &'a H,
 }
 
-/// The shared state of a function that answers calls.
+/// The shared state of a function, which answers the function's calls.
 pub trait Handler<S>: Send + Sync + Sized {
     /// Answers a call to one of the function's endpoints.
     fn answer(call: Call<'_, S, Self>) -> impl Future<Output = Result<Response, Problem>> + Send;
@@ -82,7 +82,7 @@ impl<C: Clock> HttpFunction<C> {
         let response = match gateway::request(event) {
             Ok(request) => {
                 log.set("http.request_id", request.id.as_str());
-                // A client may choose the request id. This one is the id in the gateway's own log.
+                // A client may choose `http.request_id`. The second id is the id in the gateway's own log.
                 if let Some(id) = &request.arrival {
                     log.set("http.gateway_request_id", id.as_str());
                 }

@@ -69,6 +69,7 @@ impl<C: Clock> LambdaFunction<C> {
         let Some((service, path)) = &self.target else {
             return Err("this system does not have the function".to_owned());
         };
+
         let now = DateTime::from_timestamp_millis(self.clock.now().as_millis()).unwrap_or_default();
         let call = ServiceCall {
             path,
@@ -76,6 +77,7 @@ impl<C: Clock> LambdaFunction<C> {
             body: event,
             now: SystemTime::from(now),
         };
+
         let answered = tokio::time::timeout(deadline.remaining(), service.post(call)).await;
         let reply = answered.map_err(|_| "the invocation's time is over".to_owned())?;
         reply.map_err(|error| error.to_string())
@@ -91,6 +93,7 @@ impl<C: Clock> InvokeFunction for LambdaFunction<C> {
             if status != 200 {
                 return Err(NotInvoked(format!("Lambda answers {status}")));
             }
+
             match headers.iter().find(|(name, _)| name == "x-amz-function-error") {
                 Some((_, kind)) => {
                     Err(NotInvoked(format!("the function ended in an error ({kind})")))

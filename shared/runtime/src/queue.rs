@@ -37,7 +37,7 @@ pub struct QueueFunction<C> {
 }
 
 impl<C: Clock> QueueFunction<C> {
-    /// These parts of the function called `name`.
+    /// The queue side of the function called `name`.
     pub const fn new(name: &'static str, clock: C, telemetry: Telemetry) -> Self {
         Self { name, clock, telemetry }
     }

@@ -58,6 +58,7 @@ impl SqsQueue {
                 let entry = entry.message_body(body).build().map_err(NotSent::because)?;
                 request = request.entries(entry);
             }
+
             let answer = invocation.within(request.send()).await?;
             let answer = answer.map_err(|error| NotSent::because(chain(&error)))?;
             // SQS answers 200 even if it refuses some messages of the batch.

@@ -19,8 +19,8 @@ use table::panic::{Panic, catching};
 pub use record::{TouchedReading, touched_reading, written_reading};
 
 /// A consumer of the changes in a stream. Each consumer returns its own result, so that several consumers can share one
-/// decoded batch. They must share it: at most two functions should read a stream ([AWS][streams]: "no more than two
-/// processes at most should be reading from the same stream shard at the same time"), and two do already.
+/// decoded batch. There cannot be a function for each consumer, because two functions read the stream already.
+/// [AWS][streams]: "no more than two processes at most should be reading from the same stream shard at the same time".
 ///
 /// [streams]: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html#Streams.Processing
 pub trait Consumer<T>: Send + Sync {
@@ -58,7 +58,7 @@ impl BatchResult {
         self.first_failure = Some(self.first_failure.map_or(record, |first| first.min(record)));
     }
 
-    /// Gives up an item of the table, because its change can never be applied. `record` is the first about the item.
+    /// Gives up an item of the table, because its change can never be applied. `record` is the item's first record.
     pub fn give_up(&mut self, record: usize, key: ItemKey, reason: String) {
         let ItemKey { pk, sk } = key;
         let letter = DeadLetter { pk, sk, reason };
@@ -170,6 +170,7 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
         }
 
         let unsent = self.send_letters(&batch.poison, &applied.poison, &invocation, &mut log).await;
+
         let mut response = DynamoDbEventResponse::default();
         if let Some(record) = applied.first_failure.into_iter().chain(unsent).min() {
             log.set("stream.retried", batch.sequence_numbers.len() - record);
@@ -198,6 +199,7 @@ impl<Q: DeadLetterQueue, C: Clock> StreamFunction<Q, C> {
             inapplicable.iter().filter(|poison| !reported.contains(&key(poison))).collect();
         let poison = || unreadable.iter().chain(new.iter().copied());
         let first = poison().map(|poison| poison.first_record).min()?;
+
         let letters: Vec<DeadLetter> = poison().map(|poison| poison.letter.clone()).collect();
         if let Err(error) = self.dead_letters.send(&letters, invocation).await {
             log.error("dead_letters.error", &error);
@@ -233,6 +235,7 @@ async fn decoded<T>(
             Ok(Err(error)) => chain(&error),
             Err(panic) => panic.to_string(),
         };
+
         let letter = DeadLetter { pk, sk, reason };
         poison.push(Poison { letter, first_record: position });
     }

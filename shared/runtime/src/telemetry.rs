@@ -20,7 +20,7 @@ const THROTTLED: &str = "requests.throttled";
 /// The largest number of failures that one field of an event names.
 const MAX_NAMED: usize = 10;
 
-/// Where log events are written, and which of them.
+/// Writes log events, and chooses the successful invocations that are logged.
 #[derive(Clone)]
 pub struct Telemetry {
     sink: Arc<dyn Fn(&str) + Send + Sync>,
@@ -118,7 +118,7 @@ impl WideEvent {
         self.measure(field, value, "Count", false);
     }
 
-    /// Sets a field that is also a metric of the stack, for whichever function sets it.
+    /// Sets a field that is also a metric of the stack: the values of all functions are added up.
     pub fn count_of_stack(&mut self, field: &'static str, value: impl Into<Value>) {
         self.measure(field, value, "Count", true);
     }

@@ -29,6 +29,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let info = payload.get("deviceInfo");
     let device = info.and_then(|info| text(info, "devEui"));
     let (info, device) = info.zip(device)?;
+
     let at = text(payload, "time").and_then(|at| Timestamp::parse_absolute(at).ok());
     let mut read = Payload::new(Some(device), at.map_or(PayloadTime::Arrival, PayloadTime::Known));
     read.name = text(info, "deviceName").map(str::to_owned);

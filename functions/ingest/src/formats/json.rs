@@ -59,6 +59,7 @@ fn document(body: &[u8]) -> Result<Vec<Entry>, Problem> {
 
 fn object(text: &str) -> Result<Vec<Entry>, Problem> {
     let whole: &RawValue = serde_json::from_str(text).map_err(|error| not_json(text, &error))?;
+
     match Members::parse(whole.get(), MAX_MEMBERS) {
         Ok(mut members) if members.has("readings") && !members.has("device_id") => {
             let readings = members.take_non_null("readings");
@@ -66,6 +67,7 @@ fn object(text: &str) -> Result<Vec<Entry>, Problem> {
                 let message = "is not expected beside \"readings\"";
                 return Err(Problem::field(&domain::excerpt(&name), message));
             }
+
             match readings {
                 Some(readings) if readings.get().starts_with('[') => array(readings.get()),
                 _ => Err(Problem::field("readings", "must be an array")),

@@ -42,7 +42,7 @@ impl PayloadTime {
     /// The timestamp, `None` if the time of arrival counts. Also whether the clock is wrong: never set, or more than a
     /// day off.
     ///
-    /// A local time that occurs twice, as clocks are set back, is the instant that is nearer to the arrival.
+    /// A local time that occurs twice, because clocks are set back, means the instant nearer to the arrival.
     pub(crate) fn settle(self, arrived: Timestamp, zone: Zone) -> (Option<Timestamp>, bool) {
         let at = match self {
             Self::Arrival => return (None, false),

@@ -157,8 +157,8 @@ impl Payload {
         let Some(phases) = phases else {
             return self.put_one(part, key, metric, value, scale);
         };
-        let mut is_read = true;
 
+        let mut is_read = true;
         for (phase, value) in phases.iter().enumerate() {
             match vocabulary::of_phase(metric, phase) {
                 Some(metric) => is_read &= self.put_one(part, key, &metric, value, scale),
@@ -201,6 +201,7 @@ impl Payload {
         let Some(known) = known.filter(|known| known.value != *value).cloned() else { return };
         let target = (part.to_owned(), metric.clone());
         let Some((key, is_same)) = self.keys.get(&target).cloned() else { return };
+
         let own = metric_name(&key.replace('/', "_"));
         let has_meaning = vocabulary::meaning(own.as_str()).is_some();
         if is_same && !has_meaning && !self.has(part, own.as_str()) && !self.is_full(part) {
@@ -242,6 +243,7 @@ impl Payload {
                 self.ignore(&format!("{}{path}", rest.prefix));
                 continue;
             }
+
             let Some((metric, conversion)) = unit else {
                 let measured = Measured { is_own: true, ..Measured::new(value) };
                 self.keep(rest.part, name, measured);
@@ -314,8 +316,9 @@ impl Payload {
         }
     }
 
-    /// Adds the values of one component. If another component has already given the part a metric, a value under a name
-    /// of the vocabulary is refused, and a value under the sender's own name goes to a part named after its component.
+    /// Adds the values of one component. Another component may have given the part the same metric already. Then a
+    /// value under a name of the vocabulary is refused, and a value under the sender's own name goes to a part named
+    /// after its component.
     pub(crate) fn unite(&mut self, component: &str, one: Self) {
         self.refused.extend(one.refused);
         for name in one.ignored {
@@ -385,8 +388,8 @@ pub(crate) fn text<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// The time of measurement from a number of seconds since 1970 or from a text; without either, the time of arrival. 0
-/// means that the clock was never set.
+/// The time by the device's clock, from an epoch number or a text; without either, the time of arrival. A clock that
+/// was never set shows 1970, and [`PayloadTime::settle`] does not trust it.
 pub(crate) fn moment(value: Option<&Value>) -> PayloadTime {
     match value {
         Some(Value::Number(number)) => PayloadTime::parse(&number.to_string()),

@@ -80,8 +80,10 @@ fn device(it: &Value, events: &Value, arrived: Timestamp) -> impl Iterator<Item 
         Ok(at)
     };
     let value = |name: &str| events.pointer(&format!("/{name}/val"));
+
     let all = SENSORS.map(|(name, _)| name).into_iter().chain(["mo"]);
     let newest = all.filter_map(|name| time(name).ok().flatten()).max();
+
     let put = |payload: &mut Payload, name: &str, metric: &str, value: &Value| match time(name) {
         Ok(_) => drop(payload.put("", name, metric, value, SAME)),
         Err(why) => payload.refused.push(Refusal::of(&format!("{name}/created_at"), why)),
@@ -117,6 +119,7 @@ fn meter(it: &Value, properties: &Value) -> Vec<Payload> {
             _ => None,
         })
         .collect();
+
     let value = |epc: u64| values.get(&epc).map(String::as_str);
     let time =
         |epc: u64| properties.get(&epc).and_then(|property| known(text(property, "updated_at")?));
@@ -157,6 +160,7 @@ fn energy(
         .ok_or_else(|| (UNIT, Fault::UnknownUnit(unit.to_owned())))?;
     let factor =
         Decimal::parse(coefficient.unwrap_or("1")).map_err(|why| (COEFFICIENT, why.into()))?;
+
     let in_kwh = |count: &str| -> Result<Decimal, DecimalError> {
         Decimal::parse(count)?.checked_mul(&factor)?.checked_mul(&Decimal::parse(unit)?)
     };

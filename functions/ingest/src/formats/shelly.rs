@@ -1,5 +1,5 @@
 //! Payloads of Shelly devices: the status of Gen2 and later with or without a message's envelope, Gen1's `/status`, and
-//! the parameters of actions. Reads no system, cloud or Wi-Fi state.
+//! the parameters of actions. Reads no state of the system or of the cloud.
 //!
 //! Sources: <https://shelly-api-docs.shelly.cloud/gen2/>, <https://shelly-api-docs.shelly.cloud/gen1/>
 
@@ -237,7 +237,8 @@ const GEN1_IGNORED: &str = "\
     thermostats ext_temperature ext_humidity ext_sensors ext_switch valves gain white temp red green blue \
     boost_minutes schedule_profile target_t ison state wifi_ap calibrated rotation_* dbg_flags ps_mode";
 
-/// Parameters of actions that are not names of values in Gen2: those that Gen1 adds to an address, and short names.
+/// Parameters of actions that differ from the names of values in Gen2: the parameters that Gen1 adds to an address, and
+/// short names.
 const OF_ACTIONS: &[Row] = rows! {
     SENSED_DEGREES => "temp": "temperature";
     FAHRENHEIT => "tF": "temperature";
@@ -314,6 +315,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let mac = status.get("sys").and_then(|sys| text(sys, "mac"));
     let source = text(payload, "src");
     let mut read = Payload::new(source.or(mac), moment(time));
+
     // Two kinds of messages come from a Shelly even if they have no components: events of buttons and scripts, and
     // answers to commands.
     let is_event = text(payload, "method").is_some_and(|method| method.starts_with("Notify"));
@@ -340,6 +342,7 @@ fn read_component(
     if is_silent || ENVELOPE.contains(&kind) {
         return is_silent;
     }
+
     let rows = rows_of(kind).filter(|_| !number.is_empty());
     let Some(rows) = rows else {
         if values.is_object() && !number.is_empty() {
@@ -412,6 +415,7 @@ fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Pa
         .collect();
     let rows = if sensed.is_empty() { rows } else { sensed.as_slice() };
     one.take(part, values, rows);
+
     let Value::Object(values) = values else { return one };
     let is_read = |key: &str| has_row(rows, key);
     let prefix = format!("{component}/");
@@ -520,7 +524,7 @@ fn read_gen1_list(read: &mut Payload, status: &Value, list: &str, rows: &[Row]) 
     }
 }
 
-/// Reads those members of a status, or of an element of a list, whose keys are not in the lists of this format.
+/// Reads the members of a status, or of a list's element, that are in no table of this format.
 fn rest_of_gen1(read: &mut Payload, part: &str, prefix: &str, object: &Value, rows: &[Row]) {
     let Value::Object(members) = object else { return };
     let is_read = |key: &str| has_row(rows, key);

@@ -72,12 +72,14 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let told =
         told.filter(|event| text(event, "deviceMac").or_else(|| text(event, "deviceId")).is_some());
     let told = told?;
+
     let device = text(told, "deviceMac").or_else(|| text(told, "deviceId"));
     let at = told.get("timeOfSample").and_then(Value::as_i64);
     let moment = at.map_or(PayloadTime::Arrival, |millis| {
         Timestamp::from_millis(millis).map_or(PayloadTime::Unset, PayloadTime::Shown)
     });
     let mut read = Payload::new(device, moment);
+
     let is_fahrenheit = text(told, "scale") == Some("FAHRENHEIT");
     let scale = if is_fahrenheit { FAHRENHEIT } else { SAME };
     let mut rows = vec![("temperature", "temperature", scale)];

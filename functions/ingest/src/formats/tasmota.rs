@@ -127,6 +127,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let time = told.get("Epoch").or_else(|| told.get("Time"));
     let mut read = Payload::new(None, moment(time));
     let mut is_known = time.is_some();
+
     if let Some(Value::Object(energy)) = told.get("ENERGY") {
         is_known = true;
         read.take("", &told["ENERGY"], ENERGY);
@@ -243,6 +244,7 @@ fn is_inside(section: &str, told: &Value) -> bool {
 /// The conversion from the unit that the payload names to the metric's unit.
 fn scale(told: &Value, metric: &str) -> Scale {
     let whole = metric.rsplit_once('_').filter(|(_, phase)| phase.len() == 1);
+
     match whole.map_or(metric, |(whole, _)| whole) {
         "temperature" | "device_temperature" | "dew_point"
             if text(told, "TempUnit") == Some("F") =>

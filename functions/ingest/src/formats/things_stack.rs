@@ -26,6 +26,7 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let device = text(ids, "device_id").or_else(|| text(ids, "dev_eui"));
     let device = device?;
     let Some(uplink) = payload.get("uplink_message") else { return Some(Vec::new()) };
+
     let at = text(uplink, "received_at").or_else(|| text(payload, "received_at"));
     let at = at.and_then(|at| Timestamp::parse_absolute(at).ok());
     let mut read = Payload::new(Some(device), at.map_or(PayloadTime::Arrival, PayloadTime::Known));

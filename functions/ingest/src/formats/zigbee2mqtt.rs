@@ -101,10 +101,12 @@ fn read(payload: &Value) -> Option<Vec<Payload>> {
     let device = payload.get("device").and_then(|device| text(device, "friendlyName"));
     let mut read = Payload::new(device, moment(payload.get("last_seen")));
     let mut is_known = SILENT.iter().any(|silent| members.contains_key(*silent));
+
     let has_one = |keys: &[&str]| keys.iter().any(|key| members.contains_key(*key));
     let warms_itself = members.contains_key("state") && has_one(&LOAD) && !has_one(&SENSING);
     let (inside, others): (Vec<Row>, Vec<Row>) =
         EXPOSED.iter().partition(|(key, ..)| warms_itself && *key == "temperature");
+
     is_known |= read.take("", payload, &others);
     for (key, _, scale) in inside {
         is_known |= read.take("", payload, &[(key, "device_temperature", scale)]);

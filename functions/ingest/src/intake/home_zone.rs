@@ -34,6 +34,7 @@ impl HomeZone {
         if let Some(zone) = self.read.get(session.now, |_| self.max_age) {
             return Ok(*zone);
         }
+
         let state = match session.rollup_state().await {
             // Readings are stored even if the state is unreadable. The rollup function logs this each minute.
             Err(StoreError::Unreadable(_)) => None,

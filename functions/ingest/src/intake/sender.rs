@@ -37,8 +37,8 @@ impl<'a> RequestSender<'a> {
         }
     }
 
-    /// The device of readings without a name: the device of a source, or the only one that the sender may write for,
-    /// apart from its parts.
+    /// The device of readings without a name: the device of a source, or the only device that the sender may write for,
+    /// not counting its parts.
     pub(crate) fn only_device(&self) -> Option<&DeviceId> {
         match self {
             Self::Topic(device) => Some(device),

@@ -14,7 +14,7 @@ use crate::formats::{MAX_PAYLOAD, PayloadReader, ReadingFormat};
 use crate::intake::sender::RequestSender;
 use crate::intake::topic::{self, Topic};
 
-/// The largest body of an answer that was fetched, in bytes: clouds send all devices of an account at once.
+/// The largest fetched body, in bytes: clouds send all devices of an account at once.
 pub(crate) const MAX_FETCHED: usize = 512 << 10;
 
 /// The unparsed readings of a request or a message.
@@ -90,7 +90,7 @@ impl<'a> Submission<'a> {
             arrived: request.arrived.unwrap_or(now),
             arrival_id: request.arrival.clone().unwrap_or_else(random),
             options: StoreOptions {
-                // Payloads may contain only what changed, so two of the same second may complete each other.
+                // A payload may contain only changed values, so two payloads of one second may complete each other.
                 merge: payload.is_some() || params.flag("merge"),
                 keeps_rooms: params.get("rooms") == Some("given"),
                 all_or_nothing: false,
@@ -111,6 +111,7 @@ impl<'a> Submission<'a> {
     pub(crate) fn of_message(message: &'a MqttMessage) -> Result<Self, Problem> {
         let device: Result<DeviceId, _> = message.device_id.parse();
         let device = device.map_err(|why| Problem::field("device_id", why))?;
+
         Ok(Self {
             sender: RequestSender::Topic(device),
             format: ReadingFormat::Json,
@@ -130,6 +131,7 @@ impl<'a> Submission<'a> {
         let Some(Topic { reader, device, name }) = topic::read(&message.topic)? else {
             return Ok(None);
         };
+
         Ok(Some(Self {
             sender: RequestSender::Topic(device.clone()),
             format: ReadingFormat::Payload(reader),

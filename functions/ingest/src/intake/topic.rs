@@ -24,6 +24,7 @@ pub(crate) fn read(topic: &str) -> Result<Option<Topic>, Problem> {
         let why = unknown_format(format, PayloadReader::topics());
         return Err(Problem::field("topic", format!("{why} as the second level")));
     };
+
     let Some(name) = reader.device_of(rest) else { return Ok(None) };
     let named = id_of(name).map_err(|why| Problem::field("topic", format!("its device {why}")));
     let (device, name) = named?;

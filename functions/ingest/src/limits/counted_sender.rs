@@ -30,7 +30,7 @@ pub(crate) enum ReplyDialect {
 pub(crate) struct CountedSender {
     /// The beginning of a token's hash, the device of a topic, or a source; see [`domain::Source::introduced_by`].
     pub(crate) name: String,
-    /// What a refusal calls the sender.
+    /// The word for the sender in a refusal.
     kind: &'static str,
     /// The device of the topic, which is the sender itself and is not counted.
     own: Option<DeviceId>,
@@ -46,8 +46,8 @@ impl CountedSender {
         Some(Self { name: TokenHash::short(token), kind: "token", own: None, limit, dialect })
     }
 
-    /// The device that publishes on a topic, or the source of what was fetched. A source's state is a device too, which
-    /// is not counted.
+    /// The device that publishes on a topic, or the source of a fetched body. The device for a source's own state is
+    /// not counted.
     pub(crate) fn of_message(submission: &Submission<'_>, settings: &Settings) -> Option<Self> {
         let dialect = ReplyDialect::Native;
         if let Some(FetchedMessage { of, own, .. }) = submission.fetched {
@@ -69,6 +69,7 @@ impl CountedSender {
     /// Why a further device is refused.
     pub(super) fn refusal(&self) -> String {
         let Self { limit, kind, .. } = self;
+
         match (self.dialect, &self.own) {
             (ReplyDialect::InfluxDb, _) => {
                 format!(

@@ -149,6 +149,7 @@ async fn count_in_table(
         if wanted == 0 {
             break;
         }
+
         match session.count_introduced(&sender.name, wanted, sender.limit).await? {
             Counting::Counted => return Ok(wanted),
             Counting::BeyondLimit { stored } => {

@@ -64,6 +64,7 @@ pub(crate) fn place_all(
     // The indices in `all.timed` and in `all.arrivals`, where further entries are merged.
     let mut by_key: HashMap<ReadingKey, usize> = HashMap::with_capacity(entries.len());
     let mut by_device: HashMap<DeviceId, usize> = HashMap::new();
+
     for (index, entry) in entries.into_iter().enumerate() {
         let added =
             read(entry, sender, times).and_then(|EntryReading { reading, has_timestamp }| {
@@ -73,6 +74,7 @@ pub(crate) fn place_all(
                     all.arrivals.add_once(by_device.entry(reading.device.clone()), reading, index)
                 }
             });
+
         if let Err(refusal) = added {
             all.is_foreign |= refusal.is_foreign();
             all.rejected.push(refusal.at(Some(index)));
@@ -90,6 +92,7 @@ fn read(entry: Entry, sender: &RequestSender<'_>, times: &Times) -> Result<Entry
     if let Some(at) = timestamp {
         times.check(at, &metrics)?;
     }
+
     let reading = Reading::new(device, timestamp.unwrap_or(times.arrived), room, metrics);
     let reading = reading.map_err(Refusal::whole)?.with_about(about);
     Ok(EntryReading { reading, has_timestamp: timestamp.is_some() })

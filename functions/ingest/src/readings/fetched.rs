@@ -1,4 +1,5 @@
-//! What a source says of the readings that were fetched from it: rooms, names, the meaning of metrics. Reads no body.
+//! Applies the settings of a source to its fetched readings: rooms, names, meanings of metrics, devices to leave out.
+//! Reads no body.
 
 use std::collections::BTreeSet;
 
@@ -62,8 +63,8 @@ impl FetchedMessage {
         own.max_by_key(|(id, _)| id.as_str().len()).map(|(_, room)| room)
     }
 
-    /// Refuses the readings of devices beyond the largest number, in the order of the request. Refuses states of
-    /// sources in an answer too: rules of alerts watch these.
+    /// Refuses the readings of devices beyond the largest number. Readings with a timestamp count first. Also refuses
+    /// readings of a source's state in an answer: rules of alerts watch these states.
     fn refuse_devices(&self, assembled: &mut Assembled) {
         let mut devices = BTreeSet::new();
         let mut refusal = |reading: &Reading| {

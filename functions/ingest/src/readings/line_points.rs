@@ -87,6 +87,7 @@ impl Reader<'_> {
                 let detail = format!("more than {MAX_READINGS} lines; send fewer at a time");
                 return Err(Problem::new(ProblemKind::TooLarge, detail));
             }
+
             let index = points.lines.len();
             points.lines.push((number, text));
             let added =
@@ -179,7 +180,7 @@ impl Precision {
 impl LinePoints<'_> {
     fn refuse(&mut self, index: usize, fault: &LineFault) {
         let message = fault.to_string();
-        // An error has a `field` if its line was parsed but cannot be stored, and none if the line cannot be parsed.
+        // The error has a `field` if the line was parsed but cannot be stored. An error of parsing has no `field`.
         let field = (!matches!(fault, LineFault::Line(_))).then(String::new);
         self.assembled.rejected.push(FieldError { index: Some(index), field, message });
     }

@@ -86,6 +86,7 @@ pub fn read_points(body: &[u8], now: Timestamp, rules: &LineRules) -> Result<Poi
         sender: RequestSender::Anyone,
         times: Times::new(now, &Settings::default()),
     };
+
     let LinePoints { assembled, lines, .. } = reader.read(body)?;
     let refused = assembled.rejected.into_iter();
     let refused = refused

@@ -1,4 +1,4 @@
-//! The reply to `fetching`: what became of its readings, or would become of them. Decides nothing about a reading.
+//! The reply to `fetching`: the result of storing fetched readings, or of a dry run. Decides nothing about a reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use super::native::Receipt;
 /// The largest number of readings in the reply to a dry run.
 const MAX_SHOWN: usize = 50;
 
-/// What became of the readings that were fetched. In a dry run, what would become of them.
+/// The result of storing fetched readings; in a dry run, the readings as they would be stored.
 #[derive(Debug, Clone, Serialize)]
 pub struct FetchedReceipt {
     /// The number of readings that are stored, and those that are refused.

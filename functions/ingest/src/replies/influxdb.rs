@@ -13,7 +13,7 @@ const MAX_NAMED: usize = 100;
 /// The largest number of characters of a line in a reply.
 const MAX_LINE: usize = 200;
 
-/// The lines of a request, and what became of them.
+/// The lines of a request, and the report on them.
 #[derive(Debug)]
 pub(crate) struct WrittenLines<'a> {
     pub(crate) points: LinePoints<'a>,
@@ -32,6 +32,7 @@ pub(crate) fn respond(dialect: Dialect, written: &WrittenLines<'_>) -> Response 
     } else {
         partial(dialect, points, report)
     };
+
     let counted = [
         ("x-roomtide-skipped", "strings", points.strings),
         ("x-roomtide-merged", "points", points.merged),

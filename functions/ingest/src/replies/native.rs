@@ -8,9 +8,12 @@ use table::StoreError;
 
 use super::StoreReport;
 
-/// The reply to readings: 204 without readings, 200 if everything is ignored, 201 if all readings are stored, 207 if
-/// some are refused, 400 if no reading is valid, 410 if all devices are being deleted, 503 if readings have to be sent
-/// again, 500 if they fail until the server is mended.
+/// The reply to readings:
+///
+/// - 201 if all readings are stored, 207 if some are refused;
+/// - 204 without readings, 200 if everything is ignored;
+/// - 400 if no reading is valid, 410 if all devices are being deleted;
+/// - 503 if readings have to be sent again, 500 if they fail until the server is mended.
 pub(crate) fn respond(mut report: StoreReport) -> Response {
     if let Some(cause) = report.cause.take() {
         return respond_not_stored(report, cause);

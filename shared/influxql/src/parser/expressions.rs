@@ -92,6 +92,7 @@ impl Parser<'_> {
             if self.chained > MAX_CHAINED {
                 refuse!("the query has more than {MAX_CHAINED} operators in chains");
             }
+
             let right = match operator {
                 Operator::Matches | Operator::MatchesNot => Expression::Pattern(self.pattern()?),
                 _ => operand(self)?,

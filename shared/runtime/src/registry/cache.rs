@@ -22,6 +22,7 @@ const COLD_START: Duration = Duration::from_secs(5);
 /// large registry may take longer than the first limit and would otherwise never be read again.
 const FIRST_REFRESH: Duration = Duration::from_secs(2);
 const MAX_REFRESH: Duration = Duration::from_secs(10);
+/// The pauses after failed refreshes, in which the table is not read: the first one, and the longest one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// How long devices or rooms count as too many for memory. Finding out again costs hundreds of read units.
@@ -33,7 +34,8 @@ const MAX_LIST_HALVES: u64 = 8;
 /// The largest number of devices, and of rooms, that a process keeps, including those newer than its last read.
 const MAX_KEPT: usize = 2 * MAX_CACHED_ENTRIES;
 /// Limits how often the registry is read again because a device or room is missing. A registry of this many devices and
-/// rooms, some 4 read units, is read at most once a second; twice as many every two seconds, fewer at once.
+/// rooms, some 4 read units, is read at most once a second. With twice as many, the registry is read at most once in
+/// two seconds; with fewer, each time.
 const ENTRIES_PER_SECOND: usize = 100;
 /// How long an invocation may go on storing readings with a registry that has become too old.
 const MAX_INVOCATION: TimeDelta = TimeDelta::minutes(1);
@@ -59,8 +61,8 @@ struct State {
     kept: Kept,
     /// The number of reads that have begun.
     reads_begun: u64,
-    /// The number of the last read that succeeded, from 1. If it is greater than the `reads_begun` that a caller saw,
-    /// that read began after the caller looked.
+    /// The number of the last read that succeeded, counted from 1. If a caller noted `reads_begun` before, a greater
+    /// number means that the read began after the note.
     last_success: u64,
     /// When more devices were found than memory holds; `None` if all fit.
     too_many_devices: Option<Timestamp>,
@@ -153,6 +155,7 @@ impl<C: Clock> CachedRegistry<C> {
             let _lock = self.read_lock.lock().await;
             return self.current_if_or_read(|_| true, session, log).await;
         };
+
         let is_good_enough =
             |snapshot: &RegistrySnapshot| self.age(snapshot) < self.max_age || self.must_wait();
         if is_good_enough(&current) {
@@ -170,7 +173,7 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(self.read_or_stale(current, is_good_enough, session, log).await)
     }
 
-    /// The registry for an answer that is a list, with what was registered a moment ago. A registry older than
+    /// The registry for an answer that is a list, with devices that were registered a moment ago. A registry older than
     /// `MAX_LIST_AGE` is read again if this costs little; concurrent requests share one read. An empty registry is read
     /// each time: a person who has just sent a first reading looks for the device.
     ///
@@ -329,7 +332,7 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(Some((room, self.refresh_for_missing(session, log).await?)))
     }
 
-    /// For how long nothing of a device must be found before its deletion ends. Until then, an instance that stores
+    /// The time in which no item of a device may be found before its deletion ends. Until then, an instance that stores
     /// readings may still remember the device.
     pub fn deletion_quiet(&self, snapshot: &RegistrySnapshot) -> TimeDelta {
         let factor = if snapshot.has_all_devices { 1 } else { PLACE_AGE_FACTOR };
@@ -452,6 +455,7 @@ impl<C: Clock> CachedRegistry<C> {
         if kept.deleted.len() < MAX_KEPT {
             kept.deleted.insert(id.clone(), deletion);
         }
+
         if let Some(snapshot) = current.as_mut() {
             let snapshot = Arc::make_mut(snapshot);
             snapshot.devices.remove(&id);

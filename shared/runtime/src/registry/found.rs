@@ -13,7 +13,7 @@ use crate::telemetry::{WideEvent, chain};
 
 /// The number of rooms whose devices are read at once.
 const ROOM_CONCURRENCY: usize = 8;
-/// The largest number of devices that are looked up one by one.
+/// The number of found devices, meters included, from which no further meter is looked up.
 const MAX_METERS: usize = 1_000;
 
 /// The registry in memory, with further devices and rooms that were read from the table.
@@ -27,7 +27,7 @@ pub struct FoundDevices {
     pub(super) places: BTreeMap<DeviceId, CachedPlace>,
     /// The devices that the table says are being deleted.
     pub(super) deleted: BTreeSet<DeviceId>,
-    /// The devices that were not looked up, because the table throttled.
+    /// The devices that were not looked up, because the table throttled the requests.
     pub(super) not_looked_up: BTreeSet<DeviceId>,
 }
 

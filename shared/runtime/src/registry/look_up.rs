@@ -98,7 +98,7 @@ impl<C: Clock> CachedRegistry<C> {
                 continue;
             }
 
-            // Taken out, and put back only if it is enough for this reading too.
+            // The place is taken out, and put back only if it is also enough for this reading.
             let place = found.places.remove(id).or_else(|| self.places.get(id));
             let is_enough = |place: &CachedPlace| {
                 need == DeviceDetail::Places && suffices(place, reading, found)

@@ -156,6 +156,7 @@ impl Places {
         if self.taken * 2 >= self.slots.len() && self.slots.len() < self.max_slots {
             self.grow();
         }
+
         let begin = self.begin(new.hash);
         let set = &mut self.slots[begin..begin + WAYS];
         let own = set.iter().position(|slot| slot.is_of(new.hash));
@@ -181,6 +182,7 @@ impl Places {
         if self.rooms.len() == MAX_ROOMS {
             *self = Self::of_at_most(self.max_slots);
         }
+
         let number = u32::try_from(self.rooms.len()).expect("at most so many rooms");
         self.rooms.push((room.clone(), now));
         self.numbers.insert(room.clone(), number);

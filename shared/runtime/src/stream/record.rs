@@ -26,6 +26,7 @@ pub fn written_reading(record: EventRecord) -> Result<Option<Reading>, ItemError
     if !is_reading || record.event_name == "REMOVE" {
         return Ok(None);
     }
+
     let image = record.change.new_image.into_inner().into_iter();
     Reading::decode(image.map(|(name, value)| (name, from_event(value)))).map(Some)
 }
@@ -44,7 +45,7 @@ pub struct TouchedReading {
 }
 
 /// The key and the room of the reading that was written or deleted, according to a record. `None` for an item of
-/// another kind, and for a deletion by `DynamoDB`'s own expiry: what was made from the reading stays as it is.
+/// another kind, and for a deletion by `DynamoDB`'s own expiry: rollups keep the values of expired readings.
 pub fn touched_reading(record: &EventRecord) -> Result<Option<TouchedReading>, ItemError> {
     let part = |name| match record.change.keys.get(name) {
         Some(AttributeValue::S(text)) => Ok(text.as_str()),

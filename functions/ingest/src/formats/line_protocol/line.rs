@@ -121,7 +121,8 @@ const IN_MEASUREMENTS: &[char] = &[',', ' '];
 const IN_KEYS: &[char] = &[',', '=', ' '];
 const IN_STRINGS: &[char] = &['"', '\\'];
 
-/// Parses the first line of a text, which must not begin with a blank. Also returns the length without the line feed.
+/// Parses the first line of a text, which must not begin with a blank. Also returns the line's length without the line
+/// feed.
 pub(super) fn parse(text: &[u8]) -> Result<(ProtocolLine<'_>, usize), LineError> {
     let mut cursor = Cursor { text, at: 0 };
     let measurement = cursor.text(IN_MEASUREMENTS)?;
@@ -189,6 +190,7 @@ fn fields<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<(Text<'a>, LineValue<'a>)>,
         if fields.len() == MAX_FIELDS {
             return Err(LineError::TooManyFields);
         }
+
         fields.push((key, cursor.value()?));
         if !cursor.take(b',') {
             return Ok(fields);
@@ -325,6 +327,7 @@ fn is_float(text: &str) -> bool {
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
         !digits.is_empty() && are_digits(digits)
     };
+
     are_digits(whole)
         && are_digits(fraction)
         && whole.len() + fraction.len() > 0

@@ -50,7 +50,8 @@ const DESCRIBING_TAGS: &[(&str, &[&str])] = &[
     ("smart_device", &["model", "power", "enabled", "capacity"]),
 ];
 
-/// Measurements from inside a computer, whose temperatures are not those of a room. Units in their names are not read.
+/// Measurements from inside a computer, whose temperatures are not room temperatures. Units in the names of their
+/// metrics are not read.
 const MACHINES: [&str; 6] =
     ["hddtemp", "ipmi_sensor", "nvidia_smi", "sensors", "smart_device", "temp"];
 
@@ -161,7 +162,7 @@ pub(crate) fn map<'a>(
 }
 
 impl<'a> MappedFields<'a> {
-    /// Adds a field, or refuses it. A string is counted only.
+    /// Adds a field as a metric, or refuses it. A string is only counted.
     fn add(
         &mut self,
         field: Cow<'a, str>,
@@ -312,7 +313,7 @@ impl<'a> Identity<'a> {
         Self { given, values, is_measurement, is_ambiguous }
     }
 
-    /// The parts of the id: those of the values, then those of the measurement.
+    /// The parts of the id that come from the tags' values, then the parts that come from the measurement.
     fn parts<'b>(&'b self, measurement: Option<&'b str>) -> [Vec<Cow<'b, str>>; 2] {
         let measurement = measurement.filter(|_| !self.is_measurement).unwrap_or_default();
         [self.values.iter().flat_map(|value| parts(value)).collect(), parts(measurement).collect()]
@@ -335,6 +336,7 @@ impl<'a> Identity<'a> {
             id.push_str("::");
             id.push_str(&of_measurement);
         }
+
         finish(&id, self.is_readable(&parts), || {
             let given = self.given.iter().map(|name| Cow::from(*name));
             digest([given.collect(), parts[0].clone(), parts[1].clone()].iter())

@@ -24,7 +24,7 @@ impl Precision {
         Self::Hour,
     ];
 
-    /// The precision of that name.
+    /// The precision that has this name in some version of InfluxDB.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "auto" => Self::Auto,

@@ -1,6 +1,6 @@
 //! Lines of Home Assistant: an entity, its device class and its unit. Reads no other sender's lines.
 //!
-//! Sources: <https://www.home-assistant.io/integrations/influxdb/>, and for what a state class means
+//! Sources: <https://www.home-assistant.io/integrations/influxdb/>, and for the meaning of state classes
 //! <https://developers.home-assistant.io/docs/core/entity/sensor/>
 
 use std::borrow::Cow;
@@ -174,6 +174,7 @@ impl HomeAssistantEntity {
         let is_net = is_energy && self.state_class.as_deref() == Some("total");
         let is_counter = is_net || self.state_class.as_deref() == Some("total_increasing");
         let cycle = || LAST_RESET.parse::<MetricName>().expect("a name");
+
         AboutMetric {
             kind: is_counter.then_some(MetricKind::Counter),
             unit: self.unit.as_deref().and_then(|unit| unit.parse().ok()),
@@ -192,6 +193,7 @@ fn suffix(unit: &str) -> String {
         Some(rest) if !rest.is_empty() => ("mega", rest),
         _ => ("", unit),
     };
+
     let letters = unit.chars().filter_map(|c| match c {
         'µ' | 'μ' => Some('u'),
         '²' => Some('2'),

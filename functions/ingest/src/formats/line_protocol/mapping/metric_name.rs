@@ -6,8 +6,8 @@ use domain::{MetricName, MetricNameError};
 /// The largest length of a metric's name.
 const MAX_LENGTH: usize = 64;
 
-/// Converts a text to the name of a metric, in snake case. Other characters become `_`. Texts that are empty, too long,
-/// reserved or not ASCII get a digest that tells them apart.
+/// Converts a text to the name of a metric, in snake case. Characters other than letters and digits become `_`. Texts
+/// that are empty, too long, reserved or not ASCII get a digest that tells them apart.
 pub(crate) fn metric_name(text: &str) -> MetricName {
     if let Ok(name) = text.parse() {
         return name;
@@ -41,6 +41,7 @@ fn snake(text: &str) -> String {
                     || before.is_ascii_digit()
                     || (before.is_ascii_uppercase() && is_word_behind)
             });
+
         if is_border {
             snake.push('_');
         }
