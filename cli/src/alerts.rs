@@ -34,13 +34,13 @@ Examples:
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    action: Action,
+    action: Command,
     #[command(flatten)]
     objects: ObjectArgs,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum Command {
     /// List the rules and what they say now
     List,
     /// Show a rule with its states
@@ -151,7 +151,7 @@ enum Action {
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let is_file = matches!(args.action, Action::Export { .. } | Action::Import { .. });
+    let is_file = matches!(args.action, Command::Export { .. } | Command::Import { .. });
     if args.objects.json && is_file {
         bail!("--json: what alerts export writes and alerts import reads is TOML");
     }
@@ -163,11 +163,11 @@ fn act(args: &Args, client: &Client) -> anyhow::Result<ExitCode> {
         answer.map(|answer| args.objects.show(&answer, text))
     };
     match &args.action {
-        Action::List => show(client.value(Ask::get("/alerts"), "data"), &text::rules)?,
-        Action::Show { rule } => {
+        Command::List => show(client.value(Ask::get("/alerts"), "data"), &text::rules)?,
+        Command::Show { rule } => {
             show(client.value(Ask::get(&of_rule(rule, "")), "id"), &text::rule)?;
         }
-        Action::Set { rule, members, file } => {
+        Command::Set { rule, members, file } => {
             let path = of_rule(rule, "");
             // As it stands: a number keeps its digits, and the server refuses a member that stands twice.
             let wanted = match file {
@@ -176,27 +176,27 @@ fn act(args: &Args, client: &Client) -> anyhow::Result<ExitCode> {
             };
             show(objects::change(client, "PUT", &path, &wanted, "id"), &text::rule)?;
         }
-        Action::Delete { rule } => {
+        Command::Delete { rule } => {
             let deleted = objects::delete(client, &of_rule(rule, ""));
             show(deleted, &|_| format!("{rule} is deleted"))?;
         }
-        Action::Pause { rule, until } => {
+        Command::Pause { rule, until } => {
             let until = Some(until).filter(|until| *until != "off");
             let path = of_rule(rule, "/pause");
             let body = json!({"until": until});
             show(objects::change(client, "POST", &path, &body, "id"), &text::rule)?;
         }
-        Action::Acknowledge { rule, subject } => {
+        Command::Acknowledge { rule, subject } => {
             let path = of_rule(rule, "/acknowledge");
             let body = with_given(json!({}), [("subject", subject.clone())]);
             show(objects::change(client, "POST", &path, &body, "id"), &text::rule)?;
         }
-        Action::History { rule, from, limit } => {
+        Command::History { rule, from, limit } => {
             let from = from.map(|from| format!("&from={from}")).unwrap_or_default();
             let path = of_rule(rule, &format!("/history?limit={limit}{from}"));
             show(client.value(Ask::get(&path), "data"), &text::history)?;
         }
-        Action::Preview { rule, members, from, to, subject } => {
+        Command::Preview { rule, members, from, to, subject } => {
             let known = objects::known(client, &of_rule(rule, ""))?;
             ensure!(
                 !known.is_empty() || !members.is_empty(),
@@ -209,23 +209,23 @@ fn act(args: &Args, client: &Client) -> anyhow::Result<ExitCode> {
             let answer = objects::change(client, "POST", "/alerts/preview", &body, "episodes");
             show(answer, &text::preview)?;
         }
-        Action::Channels => show(client.value(Ask::get("/channels"), "data"), &text::channels)?,
-        Action::SetChannel { channel, members } => {
+        Command::Channels => show(client.value(Ask::get("/channels"), "data"), &text::channels)?,
+        Command::SetChannel { channel, members } => {
             let path = of_channel(channel, "");
             let wanted = members::over(objects::known(client, &path)?, members, true)?;
             show(objects::change(client, "PUT", &path, &wanted, "id"), &text::channel)?;
         }
-        Action::DeleteChannel { channel } => {
+        Command::DeleteChannel { channel } => {
             let deleted = objects::delete(client, &of_channel(channel, ""));
             show(deleted, &|_| format!("{channel} is deleted"))?;
         }
-        Action::Test { channel } => {
+        Command::Test { channel } => {
             let path = of_channel(channel, "/test");
             let answer = objects::change(client, "POST", &path, &json!({}), "waiting");
             show(answer, &|_| format!("the channel {channel} gets a test within a minute"))?;
         }
-        Action::Export { file } => return export(client, file.as_deref()),
-        Action::Import { file, dry_run } => return import(client, file, *dry_run),
+        Command::Export { file } => return export(client, file.as_deref()),
+        Command::Import { file, dry_run } => return import(client, file, *dry_run),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -32,12 +32,12 @@ pub(crate) struct SystemAt {
     #[arg(long, global = true, conflicts_with_all = ["data_dir", "table"])]
     pub(crate) token: Option<String>,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: TablePlace,
 }
 
 /// The table that a command uses directly: on this machine, or deployed.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Place {
+pub(crate) struct TablePlace {
     /// A directory of local data; its server may be running, but not for an import. Without --table, the commands token,
     /// rollups and reindex take roomtide-data
     // No default value here: `is_named` has to tell whether a person wrote the option, even with the default's value.
@@ -190,7 +190,7 @@ fn unclear(url: &str, error: anyhow::Error) -> anyhow::Error {
     ))
 }
 
-impl Place {
+impl TablePlace {
     /// Opens the table, lets `work` use it, and closes it.
     pub(crate) fn work<T>(
         &self,
@@ -289,7 +289,12 @@ impl OpenTable {
     }
 
     /// A command on this table, which keeps its progress in a file.
-    pub(crate) fn run_scope(&self, place: &Place, command: &str, args: &ProgressArgs) -> RunScope {
+    pub(crate) fn run_scope(
+        &self,
+        place: &TablePlace,
+        command: &str,
+        args: &ProgressArgs,
+    ) -> RunScope {
         let path = args.state.clone().unwrap_or_else(|| match &place.table {
             Some(table) => format!("{table}.roomtide-{command}").into(),
             None => place.data_dir().join(format!("roomtide.{command}")),
@@ -346,7 +351,7 @@ mod tests {
             runtime.block_on(async {
                 Box::pin(System::start(options)).await.unwrap().shutdown().await.unwrap();
             });
-            let place = Place { data_dir: Some(data_dir.clone()), table: None };
+            let place = TablePlace { data_dir: Some(data_dir.clone()), table: None };
             let late = place.work(TableParts::Indexes, async |table| {
                 assert_eq!(table.store.layout().conditions_index, is_on);
                 anyhow::Result::<()>::Err(StoreError::TimedOut.into())

@@ -566,7 +566,7 @@ mod tests {
     use local::{Options, System};
 
     use super::*;
-    use crate::output::{Said, say_to};
+    use crate::output::{OutputText, say_to};
     use crate::tests::fake_server::{self, Reply};
 
     impl Client {
@@ -614,7 +614,7 @@ mod tests {
         let server = fake_server::serve(|_, _| {
             Reply::with(503, "retry-after: 3600\r\n", r#"{"detail": "busy"}"#)
         });
-        let (client, said) = (server.client(), Said::default());
+        let (client, said) = (server.client(), OutputText::default());
         say_to(&said);
         let interrupted = client.interrupted();
         thread::spawn(move || {

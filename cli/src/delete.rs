@@ -450,7 +450,7 @@ mod tests {
     use domain::given::{at, device, room};
 
     use super::*;
-    use crate::output::{Said, say_to};
+    use crate::output::{OutputText, say_to};
     use crate::tests::fake_server::{self, Reply};
 
     fn end_of(path: &str, client: &Client, sleep: impl Fn(Duration)) -> anyhow::Result<u64> {
@@ -595,7 +595,7 @@ mod tests {
             ),
             _ => Reply::of(404, "{}"),
         });
-        let (client, said) = (server.client(), Said::default());
+        let (client, said) = (server.client(), OutputText::default());
         say_to(&said);
         let ids = ["a", "wrong"].map(device);
         assert!(devices(&[&ids[0], &ids[1]], &[], &client, drop).is_err());
@@ -625,7 +625,7 @@ mod tests {
     #[test]
     fn devices_behind_a_meter_are_deleted_before_it() {
         let server = meters(&[("grid", "main"), ("main", "sub"), ("other", "live")]);
-        let (client, said) = (server.client(), Said::default());
+        let (client, said) = (server.client(), OutputText::default());
         say_to(&said);
         let ids = ["grid", "main", "other", "sub"].map(device);
         unused(&ids.iter().collect::<Vec<_>>(), &[], &client).unwrap();

@@ -24,13 +24,13 @@ use history::refusals::Refusal;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    action: Action,
+    action: Command,
     #[command(flatten)]
     at: SystemAt,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum Command {
     /// Set names, kinds, rooms, tags and attributes of many devices
     ///
     /// The column `device_id` names the device. The columns `name`, `kind`, `room` and `tags` are set, and every
@@ -57,7 +57,7 @@ const MAX_SHOWN: usize = 20;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let Action::Set(set) = &args.action;
+    let Command::Set(set) = &args.action;
     let (file, name) = settings_file::open(&set.file)?;
     let (edits, wrong) = edits::read(file).with_context(|| name.clone())?;
     if !wrong.is_empty() {

@@ -114,7 +114,7 @@ struct Entry {
 
 /// The subject of an annotation. An export of some devices or rooms leaves other annotations out.
 #[derive(Deserialize)]
-struct Annotation {
+struct AnnotationPlace {
     device: Option<DeviceId>,
     room: Option<RoomId>,
 }
@@ -317,7 +317,7 @@ impl<'a> Export<'a> {
     ) -> anyhow::Result<()> {
         let annotations = ListPages::of(self.client, "/annotations", 1_000);
         let written = annotations.each(|json: Box<RawValue>| {
-            let Annotation { device, room } = serde_json::from_str(json.get())?;
+            let AnnotationPlace { device, room } = serde_json::from_str(json.get())?;
             let is_of_device = device
                 .is_some_and(|id| devices.iter().any(|device| device.entry.id == id.as_str()));
             let is_wanted = is_of_device || room.is_some_and(|id| self.args.room.contains(&id));

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use self::invoke::Lambda;
 use self::message::{Kind, Message, Replay};
-use self::queue::{Depth, Queue, Received};
+use self::queue::{Depth, FailureQueue, Received};
 use crate::at::aws_service;
 use crate::interrupted::{Interrupted, stop_on_ctrl_c};
 use crate::moment::shown_millis;
@@ -50,15 +50,15 @@ const SOME_LEFT: u8 = 3;
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    action: Action,
+    action: Command,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum Command {
     /// List the messages: what each is about, and why it is there
     List {
         #[command(flatten)]
-        place: Place,
+        place: QueuePlace,
         /// Print a JSON array
         #[arg(long)]
         json: bool,
@@ -66,14 +66,14 @@ enum Action {
     /// Do again what failed, and delete the messages that are done. Nothing is stored twice
     Replay {
         #[command(flatten)]
-        place: Place,
+        place: QueuePlace,
         #[command(flatten)]
         choice: Choice,
     },
     /// Delete messages without doing anything
     Drop {
         #[command(flatten)]
-        place: Place,
+        place: QueuePlace,
         #[command(flatten)]
         choice: Choice,
     },
@@ -81,7 +81,7 @@ enum Action {
 
 /// The location of the queue.
 #[derive(Debug, ClapArgs)]
-struct Place {
+struct QueuePlace {
     /// The dead-letter queue: the stack's output `FailuresUrl`
     #[arg(long, value_name = "URL")]
     queue: String,
@@ -185,8 +185,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let stopped = Arc::new(AtomicBool::new(false));
     stop_on_ctrl_c(Arc::clone(&stopped));
     let counts = match args.action {
-        Action::List { place, json } => {
-            let Listed { rows, hidden } = list(&place.open()?.0, &stopped).await?;
+        Command::List { place, json } => {
+            let ListedFailures { rows, hidden } = list(&place.open()?.0, &stopped).await?;
             if json {
                 print(Value::Array(rows.iter().map(Received::as_json).collect()));
             } else {
@@ -197,25 +197,25 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
             Counts { hidden, ..Counts::default() }
         }
-        Action::Replay { place, choice } => {
+        Command::Replay { place, choice } => {
             let (queue, lambda) = place.open()?;
             Pass::of(&queue, &choice, Some(lambda), &stopped).run().await?
         }
-        Action::Drop { place, choice } => {
+        Command::Drop { place, choice } => {
             Pass::of(&place.open()?.0, &choice, None, &stopped).run().await?
         }
     };
     Ok(counts.exit_code())
 }
 
-impl Place {
-    fn open(self) -> anyhow::Result<(Queue, Lambda)> {
+impl QueuePlace {
+    fn open(self) -> anyhow::Result<(FailureQueue, Lambda)> {
         let url = self.queue;
         let lambda = aws_service("AWS_ENDPOINT_URL_LAMBDA", region_of(&url))?;
         let sqs = aws_service("AWS_ENDPOINT_URL_SQS", region_of(&url))?;
         let ServiceConfig { region, endpoint, credentials, ca_bundle } = sqs;
         let queue = QueueConfig { url, region, endpoint, credentials, ca_bundle };
-        Ok((Queue::connect(&queue), Lambda::connect(&lambda)))
+        Ok((FailureQueue::connect(&queue), Lambda::connect(&lambda)))
     }
 }
 
@@ -250,13 +250,13 @@ impl Received {
 type Hidden = BTreeMap<String, Received>;
 
 /// The messages of the queue, oldest first, and the approximate number of messages that others hide.
-struct Listed {
+struct ListedFailures {
     rows: Vec<Received>,
     hidden: u64,
 }
 
 /// Reads the whole queue, and makes every message visible again.
-async fn list(queue: &Queue, stopped: &AtomicBool) -> anyhow::Result<Listed> {
+async fn list(queue: &FailureQueue, stopped: &AtomicBool) -> anyhow::Result<ListedFailures> {
     let depth = depth_of(queue).await;
     let (none, mut tried) = (Choice::default(), Tried::default());
     let read = Pass::of(queue, &none, None, stopped).receive(&mut tried).await;
@@ -266,12 +266,12 @@ async fn list(queue: &Queue, stopped: &AtomicBool) -> anyhow::Result<Listed> {
     let mut rows: Vec<Received> = tried.hidden.into_values().collect();
     rows.sort_by_key(|message| message.sent);
     let hidden = depth.unseen(rows.len() as u64);
-    Ok(Listed { rows, hidden })
+    Ok(ListedFailures { rows, hidden })
 }
 
 /// The queue's own count of its messages, taken before this command hides any. Without the permission to read it,
 /// replay and drop still work.
-async fn depth_of(queue: &Queue) -> Depth {
+async fn depth_of(queue: &FailureQueue) -> Depth {
     queue.depth().await.unwrap_or_else(|why| {
         print_error(format_args!("nobody knows whether others are hidden: {why:#}"));
         Depth::default()
@@ -292,7 +292,7 @@ fn sent_until(begun: Timestamp, hidden: &Hidden) -> usize {
 }
 
 /// Makes messages visible again. A failure of one does not stop the others.
-async fn give_back(queue: &Queue, hidden: &Hidden) {
+async fn give_back(queue: &FailureQueue, hidden: &Hidden) {
     let mut failed = Vec::new();
     for message in hidden.values() {
         failed.extend(queue.give_back(message).await.err());
@@ -317,7 +317,7 @@ struct Tried {
 /// One pass over the queue. Replays each chosen message once, or passes over that; deletes the message on success, else
 /// makes it visible again.
 struct Pass<'a> {
-    queue: &'a Queue,
+    queue: &'a FailureQueue,
     choice: &'a Choice,
     /// The start of the pass. Later messages are left: a fold that fails again returns to the queue, and would be
     /// replayed for ever.
@@ -331,7 +331,7 @@ struct Pass<'a> {
 impl<'a> Pass<'a> {
     /// A pass that begins now.
     fn of(
-        queue: &'a Queue,
+        queue: &'a FailureQueue,
         choice: &'a Choice,
         lambda: Option<Lambda>,
         stopped: &'a AtomicBool,

@@ -54,7 +54,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use runtime::clock::{Clock as _, SystemClock};
 use tokio::runtime::Builder;
 
-use crate::output::{Said, print_error};
+use crate::output::{OutputText, print_error};
 
 /// The stack size of a command that runs in a thread: as large as that of a process.
 const STACK: usize = 8 << 20;
@@ -131,7 +131,7 @@ pub fn run_here(
         Err(error) => return (ExitCode::from(2), error.to_string()),
     };
 
-    let said = Said::default();
+    let said = OutputText::default();
     let heard = said.clone();
     let command = move || {
         output::say_to(&said);

@@ -10,12 +10,12 @@ static LOST: OnceLock<String> = OnceLock::new();
 
 thread_local! {
     /// The receiver of this thread's lines, instead of the terminal.
-    static SAID: RefCell<Option<Said>> = const { RefCell::new(None) };
+    static SAID: RefCell<Option<OutputText>> = const { RefCell::new(None) };
 }
 
 /// The lines of a command that runs within this process.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Said(Arc<Mutex<Lines>>);
+pub(crate) struct OutputText(Arc<Mutex<Lines>>);
 
 #[derive(Debug, Default)]
 struct Lines {
@@ -23,7 +23,7 @@ struct Lines {
     errors: String,
 }
 
-impl Said {
+impl OutputText {
     /// All lines so far; those of standard error come last.
     pub(crate) fn text(&self) -> String {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -38,7 +38,7 @@ impl Said {
 }
 
 /// Redirects the lines of this thread.
-pub(crate) fn say_to(said: &Said) {
+pub(crate) fn say_to(said: &OutputText) {
     SAID.set(Some(said.clone()));
 }
 
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_terminal_obeys_nothing_that_is_quoted() {
-        let said = Said::default();
+        let said = OutputText::default();
         say_to(&said);
         print("a\u{1b}[2J\tb\nc\r\u{9b}31m Küche");
         print_error("d\u{1b}]0;e\u{7}");

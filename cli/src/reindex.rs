@@ -9,7 +9,7 @@ use runtime::clock::{Clock as _, SystemClock};
 use serde::{Deserialize, Serialize};
 use table::IndexDevices as _;
 
-use crate::at::{Place, TableParts};
+use crate::at::{TableParts, TablePlace};
 use crate::interrupted::until_ctrl_c;
 use crate::kept_progress::{ProgressArgs, ProgressFile, RunScope};
 use crate::output::{counted, print};
@@ -20,7 +20,7 @@ use crate::progress;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    place: Place,
+    place: TablePlace,
     #[command(flatten)]
     progress: ProgressArgs,
 }

@@ -65,7 +65,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
 async fn replay(system: &System, file: &Path) -> anyhow::Result<String> {
     let text = settings_file::content(file)?;
     let answer = match recognise(&text)? {
-        Sample::Http(event) => {
+        SampleEvent::Http(event) => {
             let line = format!(
                 "{} {}",
                 event.request_context.http.method,
@@ -74,11 +74,11 @@ async fn replay(system: &System, file: &Path) -> anyhow::Result<String> {
             let answer = system.invoke_http(*event).await?;
             format!("{line} -> {}", shown(answer)?)
         }
-        Sample::Iot(event) => {
+        SampleEvent::Iot(event) => {
             let reply = system.invoke_ingest(event).await?;
             format!("ingest -> {}", serde_json::to_string_pretty(&reply)?)
         }
-        Sample::Stream(event) => {
+        SampleEvent::Stream(event) => {
             let records = event.records.len();
             let registry = system.invoke_registry(event.clone()).await;
             let registry = serde_json::to_string_pretty(&registry)?;
@@ -86,15 +86,15 @@ async fn replay(system: &System, file: &Path) -> anyhow::Result<String> {
             let rollup = serde_json::to_string_pretty(&rollup)?;
             format!("registry, {records} records -> {registry}\nrollup, the same -> {rollup}")
         }
-        Sample::Rollup(event) => {
+        SampleEvent::Rollup(event) => {
             let reply = system.invoke_rollup(event).await?;
             format!("rollup -> {}", serde_json::to_string_pretty(&reply)?)
         }
-        Sample::Alerting(event) => {
+        SampleEvent::Alerting(event) => {
             system.invoke_alerting(event).await?;
             "alerting -> done".to_owned()
         }
-        Sample::Fetching(event) => {
+        SampleEvent::Fetching(event) => {
             system.invoke_fetching(event).await?;
             "fetching -> done".to_owned()
         }
@@ -104,7 +104,7 @@ async fn replay(system: &System, file: &Path) -> anyhow::Result<String> {
 }
 
 /// The events of the functions.
-enum Sample {
+enum SampleEvent {
     Http(Box<ApiGatewayV2httpRequest>),
     Iot(IngestEvent),
     Stream(Event),
@@ -114,43 +114,47 @@ enum Sample {
 }
 
 /// Recognises an event by its members.
-fn recognise(text: &str) -> anyhow::Result<Sample> {
+fn recognise(text: &str) -> anyhow::Result<SampleEvent> {
     let event: Value = serde_json::from_str(text).context("not JSON")?;
     if event.get("requestContext").is_some() {
         let event =
             serde_json::from_value(event).context("not an HTTP event of payload format 2.0")?;
-        return Ok(Sample::Http(event));
+        return Ok(SampleEvent::Http(event));
     }
     if let Some(records) = event.get("Records").and_then(Value::as_array) {
         let of = |source: &'static str| move |record: &Value| record["eventSource"] == source;
         if !records.is_empty() && records.iter().all(of("aws:sqs")) {
             let event = serde_json::from_value(event).context("not messages of a queue")?;
-            return Ok(Sample::Rollup(event));
+            return Ok(SampleEvent::Rollup(event));
         }
         if let Some(other) = records.iter().find(|record| !of("aws:dynamodb")(record)) {
             let other = &other["eventSource"];
             bail!("no function takes these records of {other}; expected aws:dynamodb or aws:sqs");
         }
-        return Ok(Sample::Stream(serde_json::from_value(event).context("not stream records")?));
+        return Ok(SampleEvent::Stream(
+            serde_json::from_value(event).context("not stream records")?,
+        ));
     }
     if event["source"] == "roomtide.fetching" {
-        return Ok(Sample::Iot(serde_json::from_value(event).context("not what was fetched")?));
+        return Ok(SampleEvent::Iot(
+            serde_json::from_value(event).context("not what was fetched")?,
+        ));
     }
     if is_of(&event["resources"], "FetchingFunction") {
-        return Ok(Sample::Fetching(serde_json::from_value(event)?));
+        return Ok(SampleEvent::Fetching(serde_json::from_value(event)?));
     }
     if event["source"] == "roomtide.hint" || is_of(&event["resources"], "AlertingFunction") {
-        return Ok(Sample::Alerting(serde_json::from_value(event)?));
+        return Ok(SampleEvent::Alerting(serde_json::from_value(event)?));
     }
     if event["source"] == "aws.events" {
-        return Ok(Sample::Rollup(serde_json::from_value(event)?));
+        return Ok(SampleEvent::Rollup(serde_json::from_value(event)?));
     }
     let named = ["device_id", "topic"].into_iter().find(|name| event.get(name).is_some());
     if let Some(named) = named {
         let event = serde_json::from_value(event).with_context(|| {
             format!("not a message of an IoT rule, with {named}, timestamp and data")
         })?;
-        return Ok(Sample::Iot(event));
+        return Ok(SampleEvent::Iot(event));
     }
     bail!(
         "no function takes this; expected an event of API Gateway (with requestContext), \
@@ -201,26 +205,26 @@ mod tests {
     #[test]
     fn an_event_is_recognised_by_its_shape() {
         let http = json!({"version": "2.0", "requestContext": {"http": {"method": "GET"}}});
-        assert!(matches!(recognise(&http.to_string()), Ok(Sample::Http(_))));
+        assert!(matches!(recognise(&http.to_string()), Ok(SampleEvent::Http(_))));
         assert!(matches!(
             recognise(r#"{"device_id": "remo", "timestamp": 1768147200000, "data": "e30="}"#),
-            Ok(Sample::Iot(_))
+            Ok(SampleEvent::Iot(_))
         ));
         let payload = r#"{"topic": "r/tasmota/plug/tele/SENSOR", "timestamp": 1, "data": "e30="}"#;
         let payload = recognise(payload);
-        assert!(matches!(payload, Ok(Sample::Iot(IngestEvent::Payload(_)))));
-        assert!(matches!(recognise(r#"{"Records": []}"#), Ok(Sample::Stream(_))));
+        assert!(matches!(payload, Ok(SampleEvent::Iot(IngestEvent::Payload(_)))));
+        assert!(matches!(recognise(r#"{"Records": []}"#), Ok(SampleEvent::Stream(_))));
         let message = json!({"eventSource": "aws:sqs", "messageId": "m", "body": "{}"});
         let queued = recognise(&json!({"Records": [message]}).to_string());
-        assert!(matches!(queued, Ok(Sample::Rollup(RollupEvent::Queue(_)))));
+        assert!(matches!(queued, Ok(SampleEvent::Rollup(RollupEvent::Queue(_)))));
         let due = recognise(r#"{"source": "aws.events", "detail-type": "Scheduled Event"}"#);
-        assert!(matches!(due, Ok(Sample::Rollup(RollupEvent::Schedule))));
+        assert!(matches!(due, Ok(SampleEvent::Rollup(RollupEvent::Schedule))));
         let rule =
             "arn:aws:events:eu-west-1:123456789012:rule/roomtide-AlertingFunctionMinute-1A2B";
         let due = recognise(&json!({"source": "aws.events", "resources": [rule]}).to_string());
-        assert!(matches!(due, Ok(Sample::Alerting(AlertingEvent::Schedule))));
+        assert!(matches!(due, Ok(SampleEvent::Alerting(AlertingEvent::Schedule))));
         let hint = recognise(r#"{"source": "roomtide.hint"}"#);
-        assert!(matches!(hint, Ok(Sample::Alerting(AlertingEvent::Hint))));
+        assert!(matches!(hint, Ok(SampleEvent::Alerting(AlertingEvent::Hint))));
     }
 
     #[test]

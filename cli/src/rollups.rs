@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use runtime::clock::SystemClock;
 
-use crate::at::{Place, TableParts};
+use crate::at::{TableParts, TablePlace};
 use crate::interrupted::until_ctrl_c;
 use crate::output::print;
 
@@ -27,13 +27,13 @@ pub(crate) use backup::{export, restore};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    action: Action,
+    action: Command,
     #[command(flatten)]
-    place: Place,
+    place: TablePlace,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum Command {
     /// Compare each rollup with the fold of what it sums up
     ///
     /// Each rollup of 15 minutes is compared with the fold of its readings, each rollup of a day with the
@@ -56,16 +56,16 @@ enum Action {
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Args { action, place } = args;
     let (command, kept) = match &action {
-        Action::Verify(verify) => ("verify", &verify.scope.progress),
-        Action::Rebuild(rebuild) => ("rebuild", &rebuild.scope.progress),
+        Command::Verify(verify) => ("verify", &verify.scope.progress),
+        Command::Rebuild(rebuild) => ("rebuild", &rebuild.scope.progress),
     };
     place.work(TableParts::Indexes, async |table| {
         let run = table.run_scope(&place, command, kept);
         let (store, bulk) = (&table.store, table.bulk());
         let work = async {
             match &action {
-                Action::Verify(args) => verify::run(args, store, &run, SystemClock).await,
-                Action::Rebuild(args) => {
+                Command::Verify(args) => verify::run(args, store, &run, SystemClock).await,
+                Command::Rebuild(args) => {
                     print(rebuild::run(args, store, bulk, &run, SystemClock).await?);
                     Ok(ExitCode::SUCCESS)
                 }

@@ -25,7 +25,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
 /// The state of the sample home in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sample {
+pub(crate) enum SampleState {
     /// It is to be stored: the table is empty, or the last start stored only a part.
     Wanted,
     /// An earlier start stored it.
@@ -33,7 +33,7 @@ pub(crate) enum Sample {
     Absent,
 }
 
-impl Sample {
+impl SampleState {
     /// Looks at a table whose data are in this directory.
     pub(crate) fn of(system: &System, directory: Option<&Path>) -> anyhow::Result<Self> {
         let is_there = |marker: Option<PathBuf>| marker.is_some_and(|marker| marker.exists());

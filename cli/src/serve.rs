@@ -21,7 +21,7 @@ use crate::greeting::{ExampleToken, own_name, quoted};
 use crate::here::machine_zone;
 use crate::interrupted::stop_signal;
 use crate::output::print;
-use crate::sample_home::{self, Sample};
+use crate::sample_home::{self, SampleState};
 use crate::{greeting, token};
 
 /// The command line of `roomtide serve`.
@@ -159,8 +159,11 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let signal = stop_signal()?;
     let system = System::start(args.options()).await?;
     announce(&system, &args)?;
-    let sample =
-        if args.empty { Sample::Absent } else { Sample::of(&system, args.directory().as_deref())? };
+    let sample = if args.empty {
+        SampleState::Absent
+    } else {
+        SampleState::of(&system, args.directory().as_deref())?
+    };
 
     let result = tokio::select! {
         result = greet(&system, &args, sample) => result,
@@ -224,12 +227,12 @@ fn outward_address(any: IpAddr) -> io::Result<IpAddr> {
 }
 
 /// Fills an empty table, shows the greeting, and then keeps the sample home up to date for ever.
-async fn greet(system: &System, args: &Args, sample: Sample) -> anyhow::Result<()> {
+async fn greet(system: &System, args: &Args, sample: SampleState) -> anyhow::Result<()> {
     let directory = args.directory();
     let url = args.page_url.as_deref().unwrap_or(system.url());
     let secret = link(system, args, url).await?;
 
-    if sample == Sample::Wanted {
+    if sample == SampleState::Wanted {
         sample_home::fill(system, directory.as_deref())
             .await
             .context("the sample home cannot be stored")?;
@@ -241,7 +244,7 @@ async fn greet(system: &System, args: &Args, sample: Sample) -> anyhow::Result<(
         _ => ExampleToken::NotNeeded,
     };
     print(greeting::what_to_try(system, url, token).await?);
-    if sample == Sample::Absent {
+    if sample == SampleState::Absent {
         return std::future::pending().await;
     }
     sample_home::go_on(system).await

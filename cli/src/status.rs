@@ -38,7 +38,7 @@ struct Status {
 
 /// A device of the list.
 #[derive(Deserialize)]
-struct Device {
+struct ReportingDevice {
     latest: Option<NewestReading>,
 }
 
@@ -71,7 +71,7 @@ fn ask(client: &Client) -> anyhow::Result<Status> {
         time_zone: text("tz"),
         command_version: env!("ROOMTIDE_VERSION"),
     };
-    for page in ListPages::<Device>::of(client, "/devices?latest=true", 1_000) {
+    for page in ListPages::<ReportingDevice>::of(client, "/devices?latest=true", 1_000) {
         let page = page?;
         status.more_devices = status.devices >= MAX_COUNTED;
         if status.more_devices {

@@ -18,20 +18,20 @@ use runtime::new_token::NewToken;
 use serde_json::{Value, json};
 use table::{AddToken, Invocation, ManageTokens};
 
-use crate::at::{Place, TableParts};
+use crate::at::{TableParts, TablePlace};
 use crate::output::{self, print};
 
 /// The command line of `roomtide token`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    action: Action,
+    action: Command,
     #[command(flatten)]
-    place: Place,
+    place: TablePlace,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum Command {
     /// Create a token and show it, once
     Create(Create),
     /// Create the first tokens of an empty table: to manage, to read, and to write for any device
@@ -110,7 +110,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// Runs the subcommand.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let Args { action, place } = args;
-    if let Action::First { json: true } = action {
+    if let Command::First { json: true } = action {
         // clap cannot detect this conflict, because the place stands before the subcommand.
         if place.is_named() {
             bail!("--json asks no table; leave out --data-dir and --table");
@@ -122,13 +122,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 }
 
 async fn act(
-    action: Action,
+    action: Command,
     whose: &str,
     store: &(impl AddToken + ManageTokens),
 ) -> anyhow::Result<()> {
     let invocation = Invocation::until(Deadline::after(TIMEOUT));
     match action {
-        Action::Create(create) => {
+        Command::Create(create) => {
             let quiet = create.quiet;
             let (token, secret) = issue(create)?;
             store.add_token(&token, &invocation).await.context("the token is not kept")?;
@@ -144,7 +144,7 @@ async fn act(
                 );
             }
         }
-        Action::First { .. } => {
+        Command::First { .. } => {
             if !store.tokens(&invocation).await?.is_empty() {
                 bail!("{whose} has tokens already; `token create` makes further ones");
             }
@@ -157,11 +157,11 @@ async fn act(
             }
             print("\nThis is the only time they are shown.");
         }
-        Action::List { json: true } => {
+        Command::List { json: true } => {
             let tokens = store.tokens(&invocation).await?;
             print(Value::Array(tokens.iter().map(as_json).collect()));
         }
-        Action::List { json: false } => {
+        Command::List { json: false } => {
             for token in store.tokens(&invocation).await? {
                 let state = state(&token, SystemClock.now());
                 let (id, scope) = (token.hash.short(), describe(&token.scope));
@@ -171,7 +171,7 @@ async fn act(
                 print(format_args!("{id}  {}  {scope}  {name}{issued}{state}", token.created));
             }
         }
-        Action::Revoke { id, issued } => {
+        Command::Revoke { id, issued } => {
             let tokens = store.tokens(&invocation).await?;
             let named = |id: Option<String>| {
                 let token = id.map(|id| meant(&tokens, &hashed(id)).map(|token| token.hash));
@@ -482,8 +482,8 @@ mod tests {
         system.shutdown().await.unwrap();
     }
 
-    fn revoke(id: &str) -> Action {
-        Action::Revoke { id: Some(id.to_owned()), issued: None }
+    fn revoke(id: &str) -> Command {
+        Command::Revoke { id: Some(id.to_owned()), issued: None }
     }
 
     #[tokio::test]
@@ -499,7 +499,7 @@ mod tests {
         for token in issued.iter().chain(&others).chain([&admin, &other]) {
             store.add_token(token, &invocation).await.unwrap();
         }
-        let by = |id: String| Action::Revoke { id: None, issued: Some(id) };
+        let by = |id: String| Command::Revoke { id: None, issued: Some(id) };
         act(by(admin.hash.short()), "here", &store).await.unwrap();
         for token in store.tokens(&invocation).await.unwrap() {
             let is_issued = issued.iter().any(|it| it.hash == token.hash);

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::functions::Functions;
-use crate::gateway::{self, Authorizer, Gateway, Host, Limits};
+use crate::gateway::{self, Authorizer, ConnectionLimits, Gateway, Host};
 use crate::options::Options;
 
 /// Listening sockets that are not served yet.
@@ -55,7 +55,12 @@ impl Addresses {
             let (listener, _) = listening?;
             let (functions, authorizer) = (functions.clone(), authorizer.cloned());
             let gateway = Gateway::new(functions, authorizer, host);
-            Some(tokio::spawn(gateway::serve(listener, gateway, Limits::OWN, stopped.clone())))
+            Some(tokio::spawn(gateway::serve(
+                listener,
+                gateway,
+                ConnectionLimits::OWN,
+                stopped.clone(),
+            )))
         });
         serving.collect()
     }

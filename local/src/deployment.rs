@@ -12,7 +12,7 @@ use table::keys::READING_PREFIX;
 
 /// A function that something else than a request invokes.
 #[derive(Debug, Clone, Copy)]
-pub struct Function {
+pub struct DeployedFunction {
     /// The function's logical id.
     pub name: &'static str,
     /// The time limit of an invocation.
@@ -20,16 +20,17 @@ pub struct Function {
 }
 
 /// Keeps the registry, and judges alerts by the stream.
-pub const REGISTRY: Function =
-    Function { name: "RegistryFunction", timeout: Duration::from_secs(60) };
+pub const REGISTRY: DeployedFunction =
+    DeployedFunction { name: "RegistryFunction", timeout: Duration::from_secs(60) };
 /// Keeps the rollups.
-pub const ROLLUP: Function = Function { name: "RollupFunction", timeout: Duration::from_secs(300) };
+pub const ROLLUP: DeployedFunction =
+    DeployedFunction { name: "RollupFunction", timeout: Duration::from_secs(300) };
 /// Sends the messages of alerts.
-pub const ALERTING: Function =
-    Function { name: "AlertingFunction", timeout: Duration::from_secs(55) };
+pub const ALERTING: DeployedFunction =
+    DeployedFunction { name: "AlertingFunction", timeout: Duration::from_secs(55) };
 /// Asks sources.
-pub const FETCHING: Function =
-    Function { name: "FetchingFunction", timeout: Duration::from_secs(55) };
+pub const FETCHING: DeployedFunction =
+    DeployedFunction { name: "FetchingFunction", timeout: Duration::from_secs(55) };
 
 /// The period of the schedules of the rollup function, of the alerting function and of the fetching function.
 pub const SCHEDULE_PERIOD: TimeDelta = TimeDelta::minutes(1);
@@ -44,7 +45,7 @@ pub struct StreamSource {
     /// The mapping's logical id in CloudFormation, as SAM derives it. The position in the stream is kept by this name.
     pub name: &'static str,
     /// The function that receives the records.
-    pub function: Function,
+    pub function: DeployedFunction,
     /// The kinds of changes that the function receives.
     pub changes: &'static [&'static str],
     /// The maximum number of records in an invocation.
@@ -89,7 +90,7 @@ pub struct QueueSource {
     /// The queue's logical id.
     pub queue: &'static str,
     /// The function that receives the messages.
-    pub function: Function,
+    pub function: DeployedFunction,
     /// The maximum number of messages in an invocation.
     pub batch_size: usize,
     /// The maximum pause before a failed message is delivered again.

@@ -46,8 +46,8 @@ use tempfile::TempDir;
 use tokio::sync::{Mutex, oneshot};
 
 pub(crate) use load::{Load, NewItem, Unchanged};
-pub(crate) use queue::{Message, Queue};
-pub(crate) use stream::{Record, Stream};
+pub(crate) use queue::{Queue, QueuedMessage};
+pub(crate) use stream::{Stream, StreamRecord};
 
 use crate::table_definition::{create_request, expiry_request, index_request};
 use crate::warning::warn;

@@ -32,7 +32,7 @@ use crate::functions::Functions;
 use crate::warning::warn;
 
 pub(crate) use authorizer::Authorizer;
-pub(crate) use connections::Limits;
+pub(crate) use connections::ConnectionLimits;
 
 /// The time limit of a function over HTTP: its `Timeout` in the template, less the time to answer with a time-out
 /// error.
@@ -55,7 +55,7 @@ pub(crate) async fn listen(host: IpAddr, port: u16, option: &str) -> anyhow::Res
 pub(crate) async fn serve(
     listener: TcpListener,
     gateway: Gateway,
-    limits: Limits,
+    limits: ConnectionLimits,
     stop: watch::Receiver<bool>,
 ) {
     let gateway = Arc::new(gateway);
@@ -166,7 +166,12 @@ impl Gateway {
         Self { functions, authorizer, host, requests: AtomicU64::new(0) }
     }
 
-    async fn answer(&self, request: Request<Incoming>, peer: IpAddr, limits: Limits) -> Response {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        peer: IpAddr,
+        limits: ConnectionLimits,
+    ) -> Response {
         let (parts, body) = request.into_parts();
         let (page, only) = match &self.host {
             Host::Both => (None, None),
@@ -321,7 +326,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let authorizer = Authorizer::new(store, Telemetry::silent());
         let gateway = Gateway::new(functions, Some(Arc::new(authorizer)), Host::Both);
-        let limits = Limits { body: Duration::from_millis(300), ..Limits::OWN };
+        let limits = ConnectionLimits { body: Duration::from_millis(300), ..ConnectionLimits::OWN };
         let stop = watch::Sender::new(false);
         let serving = tokio::spawn(serve(listener, gateway, limits, stop.subscribe()));
 

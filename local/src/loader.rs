@@ -64,7 +64,7 @@ pub struct Loader {
 type Readings = BTreeMap<Timestamp, HeldReading>;
 
 /// The result of one attempt to store a window.
-enum Attempt {
+enum LoadAttempt {
     Stored,
     /// Somebody else has changed the data that this attempt had read.
     Changed,
@@ -161,8 +161,8 @@ impl Loader {
         for _ in 0..MAX_ATTEMPTS {
             let invocation = Invocation::until(Deadline::after(TIMEOUT));
             match self.attempt(device, &readings, &invocation).await? {
-                Attempt::Stored => return Ok(()),
-                Attempt::Changed => {}
+                LoadAttempt::Stored => return Ok(()),
+                LoadAttempt::Changed => {}
             }
         }
         bail!("others keep changing its rollups")
@@ -173,16 +173,16 @@ impl Loader {
         device: &DeviceId,
         readings: &Readings,
         invocation: &Invocation,
-    ) -> anyhow::Result<Attempt> {
+    ) -> anyhow::Result<LoadAttempt> {
         let Some(rules) = self.rules(device, invocation).await? else {
             self.store_ordinarily(readings.values(), invocation).await?;
-            return Ok(Attempt::Stored);
+            return Ok(LoadAttempt::Stored);
         };
 
         let (Some((first, _)), Some((last, _))) =
             (readings.first_key_value(), readings.last_key_value())
         else {
-            return Ok(Attempt::Stored);
+            return Ok(LoadAttempt::Stored);
         };
 
         let dates = self.zone.date(*first)..=self.zone.date(*last);
@@ -213,13 +213,13 @@ impl Loader {
         }
 
         if !self.fold(&rules, &snapshot, &changed, invocation).await? {
-            return Ok(Attempt::Changed);
+            return Ok(LoadAttempt::Changed);
         }
 
         let items = changed.into_values().collect();
         let (folded, _) = snapshot.into_rollups();
         let is_put = self.bulk.put(items, folded).await?;
-        Ok(if is_put { Attempt::Stored } else { Attempt::Changed })
+        Ok(if is_put { LoadAttempt::Stored } else { LoadAttempt::Changed })
     }
 
     /// Folds the quarters and days of readings. Returns `false` if the device's settings have changed meanwhile.

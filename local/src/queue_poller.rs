@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use crate::dead_letters::DeadLetters;
 use crate::deployment::QueueSource;
-use crate::engine::{Message, Queue};
+use crate::engine::{Queue, QueuedMessage};
 use crate::hosted_function::HostedFunction;
 use crate::stop::{is_stopped, pause};
 use crate::warning::WarningLimiter;
@@ -129,7 +129,7 @@ impl QueuePoller {
         tokio::task::spawn_blocking(move || step(&queue)).await?
     }
 
-    fn give_up(&self, message: Message) {
+    fn give_up(&self, message: QueuedMessage) {
         let function = self.function.name();
         let reason = format!("{function} failed at each of {} deliveries", message.receives);
         let letter = DeadLetter { pk: self.queue.name().to_owned(), sk: message.body, reason };
@@ -138,19 +138,19 @@ impl QueuePoller {
 }
 
 /// Makes the event that Lambda sends for messages.
-fn event(messages: &[Message]) -> SqsEvent {
+fn event(messages: &[QueuedMessage]) -> SqsEvent {
     let records = messages.iter();
     let records =
         records.map(|record| SqsMessage { message_id: id(record), body: record.body.clone() });
     SqsEvent { records: records.collect() }
 }
 
-fn id(message: &Message) -> String {
+fn id(message: &QueuedMessage) -> String {
     message.number.to_string()
 }
 
 /// Reads from a function's response which messages failed, by their numbers.
-fn failed(response: Option<&SqsBatchResponse>, messages: &[Message]) -> BTreeSet<i64> {
+fn failed(response: Option<&SqsBatchResponse>, messages: &[QueuedMessage]) -> BTreeSet<i64> {
     let all = || messages.iter().map(|message| message.number).collect();
     let Some(response) = response else { return all() };
     let mut failed = BTreeSet::new();
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn an_identifier_that_is_unknown_is_a_failure_of_all() {
-        let message = |number| Message { number, body: String::new(), receives: 1 };
+        let message = |number| QueuedMessage { number, body: String::new(), receives: 1 };
         let messages = [message(7), message(8)];
         let response = |ids: &[&str]| response(ids.iter().map(|&id| id.to_owned()));
         assert_eq!(failed(Some(&response(&[])), &messages), [].into());

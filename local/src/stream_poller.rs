@@ -19,11 +19,11 @@ use tokio::task::JoinHandle;
 
 use crate::dead_letters::DeadLetters;
 use crate::deployment::StreamSource;
-use crate::engine::{Record, Stream};
+use crate::engine::{Stream, StreamRecord};
 use crate::hosted_function::HostedFunction;
 use crate::stop::{is_stopped, pause};
 use crate::warning::WarningLimiter;
-use delivery::{Delivery, Outcome, Verdict};
+use delivery::{Delivery, NextStep, Outcome};
 
 /// A function that receives stream records.
 pub(crate) type StreamFunction = HostedFunction<Event, DynamoDbEventResponse>;
@@ -123,7 +123,7 @@ impl StreamPoller {
         }
     }
 
-    async fn next_page(&self, after: i64) -> anyhow::Result<Vec<Record>> {
+    async fn next_page(&self, after: i64) -> anyhow::Result<Vec<StreamRecord>> {
         let stream = Arc::clone(&self.stream);
         let read = move || {
             if stream.newest()? > after { stream.read(after, PAGE) } else { Ok(Vec::new()) }
@@ -137,7 +137,11 @@ impl StreamPoller {
     }
 
     /// Delivers records batch by batch. Returns the number of the last record, or `None` when the poller is stopped.
-    async fn deliver(&self, records: Vec<Record>, stop: &mut watch::Receiver<bool>) -> Option<i64> {
+    async fn deliver(
+        &self,
+        records: Vec<StreamRecord>,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Option<i64> {
         let last = records.last().map(|record| record.number);
         let events = records.into_iter().map(|record| record.event);
         let accepted = events.filter(|event| is_change(event) && self.source.accepts(event));
@@ -160,9 +164,9 @@ impl StreamPoller {
                 };
 
                 match delivery.report(outcome) {
-                    Verdict::GoOn => {}
-                    Verdict::Pause(failures) => pause(pause_after(failures), stop).await,
-                    Verdict::GiveUp(range) => self.give_up(&batch[range]),
+                    NextStep::GoOn => {}
+                    NextStep::Pause(failures) => pause(pause_after(failures), stop).await,
+                    NextStep::GiveUp(range) => self.give_up(&batch[range]),
                 }
             }
         }

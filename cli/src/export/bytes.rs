@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use runtime::clock::{Clock as _, SystemClock};
 use tempfile::{Builder, NamedTempFile};
 
-use super::format::Format;
+use super::format::FileFormat;
 use super::unfinished::{PREFIX, SUFFIX, remove_abandoned};
 use crate::progress_file::ensure_file;
 
@@ -24,7 +24,7 @@ pub(super) enum Bytes {
 impl Bytes {
     /// Writes to standard output, or creates a file beside `path` that only its owner can read. The file is removed if it
     /// is dropped before [`finish`](Self::finish).
-    pub(super) fn create(path: &Path, format: Format) -> anyhow::Result<Self> {
+    pub(super) fn create(path: &Path, format: FileFormat) -> anyhow::Result<Self> {
         if format.is_stdout {
             return Ok(Self::Stdout(BufWriter::new(io::stdout())));
         }

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use serde_json::value::RawValue;
 
 use super::bytes::{Bytes, cannot_write};
-use super::format::{Format, Kind};
+use super::format::{FileFormat, Kind};
 use super::lines;
 use super::long_form::{Inexact, LongForm};
 use super::row::Row;
@@ -38,7 +38,7 @@ enum Form {
 
 impl ExportFile {
     /// Creates a file beside `path` that only its owner can read.
-    pub(super) fn create(path: &Path, format: Format) -> anyhow::Result<Self> {
+    pub(super) fn create(path: &Path, format: FileFormat) -> anyhow::Result<Self> {
         let mut bytes = Bytes::create(path, format)?;
         let form = match format.kind {
             Kind::Ndjson => Form::Ndjson(bytes),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     fn create(path: &Path) -> anyhow::Result<ExportFile> {
-        ExportFile::create(path, Format::of(path, None)?)
+        ExportFile::create(path, FileFormat::of(path, None)?)
     }
 
     #[test]

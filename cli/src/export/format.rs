@@ -28,13 +28,13 @@ const ENDS: [(&str, Kind); 5] = [
 
 /// The format of an export, its compression and its destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Format {
+pub(super) struct FileFormat {
     pub(super) kind: Kind,
     pub(super) gzip: bool,
     pub(super) is_stdout: bool,
 }
 
-impl Format {
+impl FileFormat {
     /// Returns the requested format, or else the format of the file's extension.
     pub(super) fn of(path: &Path, asked: Option<Kind>) -> anyhow::Result<Self> {
         let shown = path.display();
@@ -72,8 +72,8 @@ mod tests {
 
     #[test]
     fn a_name_or_the_option_tells_the_format() {
-        let file = |kind, gzip| Format { kind, gzip, is_stdout: false };
-        let stdout = |kind| Format { kind, gzip: false, is_stdout: true };
+        let file = |kind, gzip| FileFormat { kind, gzip, is_stdout: false };
+        let stdout = |kind| FileFormat { kind, gzip: false, is_stdout: true };
         for (name, asked, format) in [
             ("a/b.ndjson", None, file(Kind::Ndjson, false)),
             ("b.jsonl.gz", Some(Kind::Ndjson), file(Kind::Ndjson, true)),
@@ -85,7 +85,7 @@ mod tests {
             ("-", None, stdout(Kind::Ndjson)),
             ("-", Some(Kind::Csv), stdout(Kind::Csv)),
         ] {
-            assert_eq!(Format::of(Path::new(name), asked).unwrap(), format, "{name}");
+            assert_eq!(FileFormat::of(Path::new(name), asked).unwrap(), format, "{name}");
         }
     }
 
@@ -101,7 +101,7 @@ mod tests {
             ("b/", None, "is a directory"),
             ("/", Some(Kind::Parquet), "is a directory"),
         ] {
-            let error = Format::of(Path::new(name), asked).unwrap_err().to_string();
+            let error = FileFormat::of(Path::new(name), asked).unwrap_err().to_string();
             assert!(error.contains(why), "{name}: {error}");
         }
     }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use domain::Decimal;
 
 use super::bytes::Bytes;
-use super::parquet::{ParquetFile, Rows};
+use super::parquet::{ColumnRows, ParquetFile};
 use super::row::Row;
 use crate::output::counted;
 
@@ -16,7 +16,7 @@ const SAFE_DIGITS: usize = 15;
 
 /// A Parquet file with one row for each value, while it is written.
 pub(super) struct LongForm {
-    rows: Rows,
+    rows: ColumnRows,
     file: ParquetFile<Bytes>,
     inexact: Inexact,
 }
@@ -32,7 +32,7 @@ impl LongForm {
     /// Begins a file.
     pub(super) fn begin(bytes: Bytes) -> io::Result<Self> {
         let file = ParquetFile::begin(bytes)?;
-        Ok(Self { rows: Rows::default(), file, inexact: Inexact::default() })
+        Ok(Self { rows: ColumnRows::default(), file, inexact: Inexact::default() })
     }
 
     /// The temporary file before it is renamed, if there is one.

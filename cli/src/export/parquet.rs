@@ -74,7 +74,7 @@ struct Page {
 
 /// The rows of a row group. They are sorted by device and time.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct ColumnRows {
     columns: [Column; COLUMNS.len()],
     count: usize,
 }
@@ -202,7 +202,7 @@ fn levels(present: &[bool]) -> Vec<u8> {
     [&length.to_le_bytes()[..], &runs].concat()
 }
 
-impl Rows {
+impl ColumnRows {
     /// Adds a row: a value at a time in milliseconds since 1970.
     pub(super) fn push(
         &mut self,
@@ -240,8 +240,8 @@ impl<W: Write> ParquetFile<W> {
     }
 
     /// Writes rows as one row group, with one call of the writer, and clears them.
-    pub(super) fn group(&mut self, rows: &mut Rows) -> io::Result<()> {
-        let Rows { columns, count } = std::mem::take(rows);
+    pub(super) fn group(&mut self, rows: &mut ColumnRows) -> io::Result<()> {
+        let ColumnRows { columns, count } = std::mem::take(rows);
         let (mut bytes, mut uncompressed) = (Vec::new(), 0);
         let mut described = Vec::new();
         for (column, of) in columns.iter().zip(&COLUMNS) {
@@ -421,7 +421,7 @@ mod tests {
     /// A file of two row groups: rows of two rooms, and of none.
     fn file() -> Vec<u8> {
         let mut file = ParquetFile::begin(Vec::new()).unwrap();
-        let mut rows = Rows::default();
+        let mut rows = ColumnRows::default();
         rows.push("a", 5, Some("r"), "t", 21.5);
         rows.push("a", 6, None, "t", -0.5);
         rows.push("b", 1, Some("q"), "t", 3.0);

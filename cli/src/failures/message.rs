@@ -37,7 +37,7 @@ pub(super) enum Replay {
 
 /// A parsed message.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Message {
+pub(super) struct FailureMessage {
     pub(super) kind: Kind,
     /// The subject of the message, and why the message is in the queue, for people.
     pub(super) about: String,
@@ -62,7 +62,7 @@ const UNKNOWN: &str = "Roomtide sends no such message";
 /// <https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-errors.html>
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Invocation {
+struct LambdaFailure {
     request_context: RequestContext,
     request_payload: Option<Value>,
     response_payload: Option<Value>,
@@ -116,7 +116,7 @@ struct Item {
     reason: String,
 }
 
-impl Message {
+impl FailureMessage {
     /// Parses a message that was sent to the queue at `sent`, in milliseconds since 1970.
     pub(super) fn of(body: &str, sent: i64) -> Self {
         if let Ok(FoldRequest { device, quarter }) = serde_json::from_str(body) {
@@ -165,8 +165,9 @@ impl Message {
         Self { kind: Kind::Rule, about, replay: Replay::Invoke { function, event } }
     }
 
-    fn of_lambda(invocation: Invocation, body: &str) -> Self {
-        let Invocation { request_context, request_payload, response_payload, batch } = invocation;
+    fn of_lambda(invocation: LambdaFailure, body: &str) -> Self {
+        let LambdaFailure { request_context, request_payload, response_payload, batch } =
+            invocation;
         let RequestContext { function_arn, condition } = request_context;
         let function = function_of(&function_arn);
         let name = function.as_deref().unwrap_or(&function_arn);
@@ -220,8 +221,8 @@ mod tests {
 
     const SENT: i64 = 1_768_147_200_000;
 
-    fn understood(file: &str) -> Message {
-        Message::of(file, SENT)
+    fn understood(file: &str) -> FailureMessage {
+        FailureMessage::of(file, SENT)
     }
 
     #[test]

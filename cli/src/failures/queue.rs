@@ -6,7 +6,7 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{MessageSystemAttributeName, QueueAttributeName};
 use domain::Timestamp;
 
-use super::message::Message;
+use super::message::FailureMessage;
 
 /// The seconds for which a received message is hidden. A killed command hides messages for at most this long.
 const HIDDEN_SECONDS: i32 = 300;
@@ -16,7 +16,7 @@ const HIDDEN_SECONDS: i32 = 300;
 const WAIT_SECONDS: i32 = 2;
 
 /// A client of one queue.
-pub(super) struct Queue {
+pub(super) struct FailureQueue {
     client: Client,
     url: String,
 }
@@ -25,7 +25,7 @@ pub(super) struct Queue {
 pub(super) struct Received {
     /// The message's id from SQS.
     pub(super) id: String,
-    pub(super) message: Message,
+    pub(super) message: FailureMessage,
     /// The time when the message was sent, in milliseconds since 1970.
     pub(super) sent: i64,
     pub(super) handle: String,
@@ -56,7 +56,7 @@ impl Depth {
     }
 }
 
-impl Queue {
+impl FailureQueue {
     /// Makes a client of the queue. Sends no request yet.
     pub(super) fn connect(config: &QueueConfig) -> Self {
         let (endpoint, ca_bundle) = (config.endpoint.as_deref(), config.ca_bundle.as_ref());
@@ -81,7 +81,7 @@ impl Queue {
             let sent = sent.context("a message without SentTimestamp")?.parse()?;
             Ok(Received {
                 id: message.message_id.unwrap_or_default(),
-                message: Message::of(&message.body.unwrap_or_default(), sent),
+                message: FailureMessage::of(&message.body.unwrap_or_default(), sent),
                 sent,
                 handle: message.receipt_handle.context("a message without a receipt handle")?,
             })

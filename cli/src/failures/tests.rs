@@ -107,7 +107,10 @@ impl Aws {
 }
 
 /// A queue with these messages, and a function that replies so.
-fn playing(messages: &[(&str, &str)], reply: &'static str) -> (Queue, Lambda, Arc<Mutex<Aws>>) {
+fn playing(
+    messages: &[(&str, &str)],
+    reply: &'static str,
+) -> (FailureQueue, Lambda, Arc<Mutex<Aws>>) {
     let text = |(id, body): &(&str, &str)| ((*id).to_owned(), (*body).to_owned());
     let visible = messages.iter().map(text).collect();
     let aws = Arc::new(Mutex::new(Aws { visible, ..Aws::default() }));
@@ -125,7 +128,7 @@ fn playing(messages: &[(&str, &str)], reply: &'static str) -> (Queue, Lambda, Ar
         credentials: credentials.clone(),
         ca_bundle: None,
     });
-    let queue = Queue::connect(&QueueConfig {
+    let queue = FailureQueue::connect(&QueueConfig {
         url: format!("{}/1/failures", server.url),
         region: "eu-west-1".to_owned(),
         endpoint: Some(server.url.clone()),
@@ -154,11 +157,11 @@ fn all() -> Choice {
     choice(&[], None, true)
 }
 
-async fn replay(queue: &Queue, lambda: Lambda, choice: Choice) -> anyhow::Result<Counts> {
+async fn replay(queue: &FailureQueue, lambda: Lambda, choice: Choice) -> anyhow::Result<Counts> {
     Pass::of(queue, &choice, Some(lambda), &GOES_ON).run().await
 }
 
-async fn drop_chosen(queue: &Queue, choice: Choice) -> anyhow::Result<Counts> {
+async fn drop_chosen(queue: &FailureQueue, choice: Choice) -> anyhow::Result<Counts> {
     Pass::of(queue, &choice, None, &GOES_ON).run().await
 }
 
@@ -175,7 +178,7 @@ fn of_done(done: u64, left: u64) -> Counts {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_names_every_message_and_takes_none_away() {
     let (queue, _, aws) = playing(&MESSAGES, "");
-    let Listed { rows, hidden } = list(&queue, &GOES_ON).await.unwrap();
+    let ListedFailures { rows, hidden } = list(&queue, &GOES_ON).await.unwrap();
     assert_eq!(hidden, 0);
     let mut kinds: Vec<String> = rows.iter().map(|row| row.message.kind.to_string()).collect();
     kinds.sort();
@@ -323,7 +326,7 @@ async fn messages_that_somebody_else_looks_at_are_told_and_no_success() {
     for visible in [&MESSAGES[..0], &MESSAGES[..1]] {
         let (queue, lambda, aws) = playing(visible, "");
         aws.lock().unwrap().hidden.extend(others.clone());
-        let Listed { rows, hidden } = list(&queue, &GOES_ON).await.unwrap();
+        let ListedFailures { rows, hidden } = list(&queue, &GOES_ON).await.unwrap();
         assert_eq!((rows.len(), hidden), (visible.len(), 2));
 
         let counts = replay(&queue, lambda, all()).await.unwrap();
@@ -380,7 +383,7 @@ async fn a_command_that_is_stopped_says_what_it_did_and_gives_the_rest_back() {
 #[test]
 fn a_message_is_one_line_of_the_list_whatever_is_in_it() {
     let about = "topic\nitem  2026-01-11  forged".to_owned();
-    let message = Message { kind: Kind::Stream, about, replay: Replay::Fold(String::new()) };
+    let message = FailureMessage { kind: Kind::Stream, about, replay: Replay::Fold(String::new()) };
     let row = Received { id: "message-a".to_owned(), sent: 0, message, handle: String::new() };
     assert_eq!(row.as_text().lines().count(), 1, "{}", row.as_text());
 }

@@ -15,9 +15,9 @@ use super::upload::UploadOptions;
 use crate::at::SystemAt;
 use crate::client::Client;
 use history::csv::columns::{Columns, Shape, TimestampColumn};
-use history::csv::timestamp::{self, Interval, Zone};
+use history::csv::timestamp::{self, RowInterval, Zone};
 use history::kind::{Format, NAMED};
-use history::line_protocol::{Database, Precision};
+use history::line_protocol::{Database, TimePrecision};
 
 /// The end of the help: what is stored, and how an interrupted import continues.
 const AFTER_HELP: &str = "\
@@ -154,7 +154,7 @@ pub(crate) struct ImportArgs {
     pub(super) prefix: Option<DeviceId>,
     /// The unit of the timestamps: ns, us, ms or s
     #[arg(long, default_value = "ns", help_heading = "InfluxDB")]
-    pub(super) precision: Precision,
+    pub(super) precision: TimePrecision,
 }
 
 impl ImportArgs {
@@ -224,7 +224,7 @@ impl ImportArgs {
                 && self.csv.is_any_given(true, true)
         };
         let is_selected = self.from.is_some() || self.to.is_some() || !self.only.is_empty();
-        let is_precise = self.precision != Precision::default();
+        let is_precise = self.precision != TimePrecision::default();
         let has_rules = self.line_rules() != LineRules::default();
         let unfit = [
             (is_csv_given, "the options for CSV do"),
@@ -280,7 +280,7 @@ pub(super) struct CsvArgs {
     /// The time of a row is the beginning of an interval of this length, such as 15m, and its values are stored at its
     /// end, where a total has them
     #[arg(long, value_name = "LENGTH")]
-    pub(super) interval: Option<Interval>,
+    pub(super) interval: Option<RowInterval>,
     /// The decimal mark is a comma. By default it is one only if semicolons separate the columns and the
     /// first number with a mark has a comma
     #[arg(long)]

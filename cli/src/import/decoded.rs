@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use domain::Timestamp;
 use history::line::Line;
-use history::line_protocol::{PRECISION_HINT, Precision};
+use history::line_protocol::{PRECISION_HINT, TimePrecision};
 use history::notes::Notes;
 use history::point::Way;
 use history::points::line_reader::LineReader;
@@ -14,7 +14,7 @@ use history::reading::{self, HistoryReading};
 use history::refusals::Refusal;
 use history::taught::Taught;
 
-use super::patterns::Patterns;
+use super::patterns::NamePatterns;
 
 /// All lines of a device and millisecond.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub(super) type DecodedLines<'a> = Box<dyn Iterator<Item = anyhow::Result<Decode
 /// Puts sorted lines of readings together, without the devices and metrics that are left out.
 pub(super) fn lines<'a>(
     lines: impl Iterator<Item = anyhow::Result<Line>> + 'a,
-    except: Patterns,
+    except: NamePatterns,
     notes: Notes,
 ) -> DecodedLines<'a> {
     let mut lines = lines.peekable();
@@ -57,7 +57,7 @@ pub(super) fn lines<'a>(
 }
 
 impl Decoded {
-    fn add(&mut self, line: Line, except: &Patterns, notes: &Notes) {
+    fn add(&mut self, line: Line, except: &NamePatterns, notes: &Notes) {
         self.lines += 1;
         match line {
             Line::Reading(HistoryReading { line, reading }) => {
@@ -79,7 +79,7 @@ impl Decoded {
 pub(super) struct PointRules {
     pub(super) reader: LineReader,
     /// The unit of the times in the file.
-    pub(super) precision: Precision,
+    pub(super) precision: TimePrecision,
     /// What the source knows of metrics beside its lines.
     pub(super) taught: Taught,
 }

@@ -14,13 +14,13 @@ pub(super) struct Described {
     /// The name that a person, or the sample home, gave the device.
     pub(super) name: Option<String>,
     #[serde(default)]
-    metrics: BTreeMap<String, Metric>,
+    metrics: BTreeMap<String, MetricFacts>,
     /// The meter that also measures this device.
     behind: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Metric {
+struct MetricFacts {
     kind: String,
     unit: Option<String>,
     role: Option<String>,
@@ -34,7 +34,7 @@ impl Described {
 
     /// Adds the device to `meters`, if it is a meter.
     pub(super) fn add_to(&self, meters: &mut Meters, id: &str) {
-        let info = |(name, it): (&String, &Metric)| {
+        let info = |(name, it): (&String, &MetricFacts)| {
             let name: MetricName = name.parse().ok()?;
             let mut info = MetricInfo::from(&name);
             info.kind = if it.is_counter() { MetricKind::Counter } else { MetricKind::Gauge };
@@ -53,7 +53,7 @@ impl Described {
     }
 }
 
-impl Metric {
+impl MetricFacts {
     fn is_counter(&self) -> bool {
         self.kind == "counter"
     }

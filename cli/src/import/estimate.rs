@@ -13,7 +13,7 @@ use history::refusals::Refusals;
 
 use super::decoded::DecodedLines;
 use super::energy::Energy;
-use super::listed::Listed;
+use super::listed::ListedNames;
 use super::registry::RegistryLine;
 use super::rollup_estimate::RollupEstimate;
 use super::round::{Rounds, batches};
@@ -54,7 +54,7 @@ pub(super) struct Estimate {
     registry: usize,
     rollups: RollupEstimate,
     energy: Energy,
-    listed: Listed,
+    listed: ListedNames,
     /// Whether the series of points are listed; otherwise devices are.
     lists_series: bool,
     /// The write units per second that the person chose.
@@ -238,20 +238,21 @@ fn shown_time(seconds: f64) -> String {
 mod tests {
     use super::*;
     use crate::import::decoded;
-    use crate::import::patterns::Patterns;
-    use history::line::{Line, Record};
+    use crate::import::patterns::NamePatterns;
+    use history::line::{JsonRecord, Line};
     use history::notes::Notes;
 
     const OPTIONS: UploadOptions =
         UploadOptions { batch: 2, pace: None, keeps_rooms: true, merge: false };
 
     fn estimate(lines: &[&str]) -> Estimate {
-        let lines = (1..).zip(lines).map(|(line, json)| Record { line, json: (*json).to_owned() });
+        let lines =
+            (1..).zip(lines).map(|(line, json)| JsonRecord { line, json: (*json).to_owned() });
         let mut lines: Vec<Line> =
             lines.map(|record| Line::decode(record, Timestamp::MAX)).collect();
         lines.sort_by_key(Line::owner);
         let lines =
-            decoded::lines(lines.into_iter().map(Ok), Patterns::default(), Notes::default());
+            decoded::lines(lines.into_iter().map(Ok), NamePatterns::default(), Notes::default());
         let reader = LineReader { now: Timestamp::MAX, rules: history::LineRules::default() };
         let mut estimate = Estimate::of_lines(OPTIONS);
         estimate.add_all(lines, OPTIONS.batch, &reader).unwrap();

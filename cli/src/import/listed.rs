@@ -10,7 +10,7 @@ use history::points::line_reader::LineReader;
 
 use super::decoded::Decoded;
 use super::points::map::{self, Row};
-use super::span::Span;
+use super::span::SeriesSpan;
 
 /// The maximum number of devices or series that are shown.
 const MAX_SHOWN: usize = 40;
@@ -19,17 +19,17 @@ const MAX_ROOMS: usize = 3;
 
 /// What a dry run lists, by the series or the device.
 #[derive(Debug, Default)]
-pub(super) struct Listed(BTreeMap<String, ListedSeries>);
+pub(super) struct ListedNames(BTreeMap<String, ListedSeries>);
 
 #[derive(Debug)]
 struct ListedSeries {
-    span: Span,
+    span: SeriesSpan,
     /// The devices that it becomes, and the unit of each metric, if something tells one.
     becomes: BTreeMap<DeviceId, BTreeMap<MetricName, Option<Unit>>>,
     rooms: BTreeSet<RoomId>,
 }
 
-impl Listed {
+impl ListedNames {
     /// Returns the number of series or devices.
     pub(super) fn len(&self) -> usize {
         self.0.len()
@@ -55,7 +55,7 @@ impl Listed {
 
     fn at(&mut self, name: &str, millis: i64) -> &mut ListedSeries {
         let listing = self.0.entry(name.to_owned()).or_insert_with(|| ListedSeries {
-            span: Span::before(millis),
+            span: SeriesSpan::before(millis),
             becomes: BTreeMap::new(),
             rooms: BTreeSet::new(),
         });
@@ -165,7 +165,7 @@ mod tests {
         };
         let reader = LineReader { now, rules: history::LineRules::default() };
         // No reading is of a time before 1970.
-        let mut listed = Listed::default();
+        let mut listed = ListedNames::default();
         listed.add(&decoded("1", -1), &reader);
         assert_eq!(listed.0["m,host=a"].shown("m,host=a"), "", "it is refused");
         listed.add(&decoded("2", 1_768_147_200), &reader);

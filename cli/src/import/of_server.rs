@@ -15,10 +15,10 @@ use crate::client;
 use crate::moment::shown_nanos;
 use crate::output::print;
 use crate::progress;
-use history::influxdb::{Context, Server, Span};
-use history::line_protocol::{LineFile, Precision};
+use history::influxdb::{Context, NanosecondRange, Server};
+use history::line_protocol::{LineFile, TimePrecision};
 use history::notes::Notes;
-use history::source::Source;
+use history::source::HistorySource;
 
 /// Imports the databases of a server, or reports what an import would do.
 pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow::Result<ExitCode> {
@@ -28,7 +28,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let contexts = server.contexts(&args.database, |text| notes.say(text))?;
 
     let (from, to) = Selection::of(args, now)?.span();
-    let span = Span { from, to };
+    let span = NanosecondRange { from, to };
     let file = file(args, &server, &contexts);
     let mut spool = if args.dry_run {
         Spool::without_name(span)?
@@ -39,9 +39,9 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     spool.continuing().into_iter().for_each(print);
     spool.fetch(&server, &contexts, &bar)?;
 
-    let precision = Precision::NANOSECONDS;
+    let precision = TimePrecision::NANOSECONDS;
     let points = LineFile::new(spool.lines()?, precision, Vec::new(), notes.clone());
-    let source = Source::of_points(Box::new(points), notes);
+    let source = HistorySource::of_points(Box::new(points), notes);
     // Relative times are those of the first run.
     let from = args.from.as_ref().map(|_| shown_nanos(spool.span().from));
     let to = args.to.as_ref().map(|_| shown_nanos(spool.span().to));

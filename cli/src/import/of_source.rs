@@ -16,7 +16,7 @@ use history::points::line_reader::LineReader;
 use history::points::thin::{KnownKinds, Thinned, ThinnedCount};
 use history::points::unite::{Group, United};
 use history::refusals::{Refusal, Refusals};
-use history::source::{Source, SourceItems};
+use history::source::{HistorySource, SourceItems};
 use history::taught::{self, Taught};
 use history::temporary::megabytes;
 use history::units::{Known, SeriesUnits};
@@ -29,7 +29,7 @@ use super::described::Described;
 use super::estimate::Estimate;
 use super::hourly;
 use super::imported::Imported;
-use super::patterns::Patterns;
+use super::patterns::NamePatterns;
 use super::points::{Selection, SeriesMap, beside_no_means, in_vacant_hours, meet_tags};
 use super::registry::RegistryLine;
 use super::round::Rounds;
@@ -77,13 +77,13 @@ struct Sorted {
     /// The time before which points are thinned.
     thin_before: Option<Timestamp>,
     /// The patterns of what is left out of lines.
-    except: Patterns,
+    except: NamePatterns,
 }
 
 /// Imports a source, or reports in a dry run what an import would do.
 pub(super) fn import(
     args: &ImportArgs,
-    source: Source,
+    source: HistorySource,
     bar: &ProgressBar,
     now: Timestamp,
 ) -> anyhow::Result<ExitCode> {
@@ -91,7 +91,7 @@ pub(super) fn import(
     let identity = identity(args, &map);
     let mut state = if args.dry_run { None } else { Some(state_of(args, &identity)?) };
     let began = state.as_mut().map_or(now, |state| state.began(now));
-    let wanted = Wanted::of(args, map, began)?;
+    let wanted = WantedSeries::of(args, map, began)?;
 
     let reader = LineReader { now, rules: args.line_rules() };
     let sorted = sort(args, source, wanted, reader, bar)?;
@@ -120,24 +120,24 @@ pub(super) fn say_empty(args: &ImportArgs) -> ExitCode {
 /// Reads a source, and sorts what is wanted of it.
 fn sort(
     args: &ImportArgs,
-    source: Source,
-    wanted: Wanted,
+    source: HistorySource,
+    wanted: WantedSeries,
     reader: LineReader,
     bar: &ProgressBar,
 ) -> anyhow::Result<Sorted> {
-    let Source { items, notes, units, totals, growing } = source;
+    let HistorySource { items, notes, units, totals, growing } = source;
     let thin_before = wanted.thin_before;
     bar.set_message(sort::SORTING);
 
     let mut registry = Vec::new();
-    let except = Patterns::of(&args.except);
+    let except = NamePatterns::of(&args.except);
     let (items, total, disk) = match items {
         SourceItems::Points(points) => {
             let (map, selection) = (wanted.map.clone(), wanted.selection.clone());
             let LineRules { device_tags, room_tag, .. } = &reader.rules;
             let tags = [
-                ("--device-tags", Patterns::of(device_tags)),
-                ("--room-tag", Patterns::of(room_tag.as_slice())),
+                ("--device-tags", NamePatterns::of(device_tags)),
+                ("--room-tag", NamePatterns::of(room_tag.as_slice())),
             ];
             let points = points.inspect(|point| {
                 if let Ok(point) = point {
@@ -172,7 +172,7 @@ fn sort(
 fn of_lines<'a>(
     lines: Lines,
     registry: &'a mut Vec<RegistryLine>,
-    except: &'a Patterns,
+    except: &'a NamePatterns,
     notes: &'a Notes,
 ) -> impl Iterator<Item = anyhow::Result<Line>> + 'a {
     lines.filter_map(move |line| match line {
@@ -198,7 +198,7 @@ pub(super) fn ensure_fit(
     bar: &ProgressBar,
     now: Timestamp,
 ) -> anyhow::Result<()> {
-    let (mut registry, except, notes) = (Vec::new(), Patterns::default(), Notes::default());
+    let (mut registry, except, notes) = (Vec::new(), NamePatterns::default(), Notes::default());
     let lines = of_lines(lines, &mut registry, &except, &notes);
     totals.ensure_fit(sort::sorted(lines, sort::RUN, bar)?, now)
 }
@@ -383,14 +383,14 @@ fn identity(args: &ImportArgs, map: &SeriesMap) -> String {
 }
 
 /// The points that the person wants from a source.
-struct Wanted {
+struct WantedSeries {
     selection: Selection,
     /// The time before which points are thinned.
     thin_before: Option<Timestamp>,
     map: SeriesMap,
 }
 
-impl Wanted {
+impl WantedSeries {
     /// Reads the options, whose relative times are counted from the start of the first run.
     fn of(args: &ImportArgs, map: SeriesMap, began: Timestamp) -> anyhow::Result<Self> {
         let selection = Selection::of(args, began)?;
@@ -517,7 +517,7 @@ mod tests {
             let words = ["import", "points", "--dry-run"].into_iter().chain(thin);
             let args = parsed(words).unwrap();
             let points: Vec<_> = times.iter().map(|nanos| Ok(point(*nanos))).collect();
-            let source = Source::of_points(Box::new(points.into_iter()), Notes::default());
+            let source = HistorySource::of_points(Box::new(points.into_iter()), Notes::default());
             let now = at_millis(0);
             let code = import(&args, source, &ProgressBar::hidden(), now).unwrap();
             if times.iter().any(|nanos| *nanos < 0) {

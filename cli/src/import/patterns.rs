@@ -41,12 +41,12 @@ impl Unmet {
 
 /// A list of patterns; an empty list matches nothing.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Patterns {
+pub(super) struct NamePatterns {
     patterns: Vec<String>,
     unmatched: Unmet,
 }
 
-impl Patterns {
+impl NamePatterns {
     /// Makes the patterns from an option's values.
     pub(super) fn of(patterns: &[String]) -> Self {
         Self { patterns: patterns.to_vec(), unmatched: Unmet::of(patterns.iter().cloned()) }
@@ -165,7 +165,8 @@ mod tests {
 
     #[test]
     fn patterns_that_matched_nothing_are_named() {
-        let patterns = Patterns::of(&["sensor.*".to_owned(), "typo".to_owned(), "a".to_owned()]);
+        let patterns =
+            NamePatterns::of(&["sensor.*".to_owned(), "typo".to_owned(), "a".to_owned()]);
         let said = || patterns.unmatched("--except");
         assert_eq!(said().unwrap(), r#"--except matches nothing: "a", "sensor.*", "typo""#);
         assert!(patterns.clone().name("sensor.a") && !patterns.name("other"));
@@ -194,7 +195,7 @@ mod tests {
             let reading = history::read_reading(json, Timestamp::MAX).unwrap();
             let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
             let notes = Notes::default();
-            let found = Patterns::of(&patterns).leave_out_of(reading, &notes).map(|it| {
+            let found = NamePatterns::of(&patterns).leave_out_of(reading, &notes).map(|it| {
                 let names: Vec<&str> = it.metrics().keys().map(MetricName::as_str).collect();
                 names.join(",")
             });

@@ -22,9 +22,9 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::patterns::Patterns;
+use super::patterns::NamePatterns;
 use crate::client::{Ask, Client};
-use history::line::Record;
+use history::line::JsonRecord;
 use history::refusals::Refusal;
 
 /// The maximum wait for a device that is not registered yet.
@@ -90,13 +90,13 @@ struct Form<'a> {
 
 /// The device that an annotation is about.
 #[derive(Deserialize)]
-struct Annotated {
+struct AnnotationDevice {
     device: Option<DeviceId>,
 }
 
 impl RegistryLine {
     /// Parses a line of a backup.
-    pub(super) fn read(record: &Record) -> Result<Self, String> {
+    pub(super) fn read(record: &JsonRecord) -> Result<Self, String> {
         let form: Form<'_> = serde_json::from_str(&record.json).map_err(|why| why.to_string())?;
         let Form { device, room, annotation, tariff } = form;
         match (device, room, annotation, tariff) {
@@ -140,7 +140,7 @@ impl RegistryLine {
         let annotation: AnnotationId = take_id(&mut members, "annotation_id")?;
         members.take_non_null("from");
         let annotated = serde_json::from_str(json.get()).map_err(|why| why.to_string())?;
-        let Annotated { device } = annotated;
+        let AnnotationDevice { device } = annotated;
         let path = format!("/annotations/{annotation}");
         Ok(Self { device, ..Self::of(line, path, members) })
     }
@@ -163,7 +163,7 @@ impl RegistryLine {
     }
 
     /// Returns the line without the metrics that match the patterns; `None` if its device matches.
-    pub(super) fn without(mut self, except: &Patterns) -> Option<Self> {
+    pub(super) fn without(mut self, except: &NamePatterns) -> Option<Self> {
         if self.device.as_ref().is_some_and(|device| except.name(device.as_str())) {
             return None;
         }
@@ -358,7 +358,7 @@ mod tests {
     use crate::tests::fake_server::{self, Reply};
 
     fn line(json: &str) -> Result<RegistryLine, String> {
-        RegistryLine::read(&Record { line: 7, json: json.to_owned() })
+        RegistryLine::read(&JsonRecord { line: 7, json: json.to_owned() })
     }
 
     fn bodies(line: &RegistryLine) -> Vec<String> {
@@ -393,7 +393,8 @@ mod tests {
             ]
         );
         assert_eq!(device.behind().map(|it| it.to_string()).as_deref(), Some("d"));
-        let except = |pattern: &str| device.clone().without(&Patterns::of(&[pattern.to_owned()]));
+        let except =
+            |pattern: &str| device.clone().without(&NamePatterns::of(&[pattern.to_owned()]));
         assert!(!bodies(&except("current_*").unwrap())[0].contains("current_w"));
         assert_eq!((except("main"), except("d")), (Some(device.clone()), None));
         let learned = line(r#"{"device":{"device_id":"d","room":"r","room_pinned":false}}"#);
@@ -417,8 +418,8 @@ mod tests {
                 &[r#"{"device":"d","text":"Oven"}"#.into()][..]
             )
         );
-        assert_eq!(note.clone().without(&Patterns::of(&["d".to_owned()])), None);
-        assert_eq!(note.clone().without(&Patterns::of(&["e".to_owned()])), Some(note.clone()));
+        assert_eq!(note.clone().without(&NamePatterns::of(&["d".to_owned()])), None);
+        assert_eq!(note.clone().without(&NamePatterns::of(&["e".to_owned()])), Some(note.clone()));
         let names = (0..33).map(|n| format!(r#""m{n}":{{"unit":"x"}}"#)).collect::<Vec<_>>();
         let many = format!(r#"{{"device":{{"device_id":"d","metrics":{{{}}}}}}}"#, names.join(","));
         assert_eq!(bodies(&line(&many).unwrap()).len(), 3, "16 metrics a request");

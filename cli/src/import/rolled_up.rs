@@ -35,11 +35,11 @@ pub(super) enum Waited {
 
 #[derive(Deserialize)]
 struct Health {
-    rollups: Option<Rollups>,
+    rollups: Option<RollupsHealth>,
 }
 
 #[derive(Deserialize)]
-struct Rollups {
+struct RollupsHealth {
     folded_until: Option<String>,
     at: Option<String>,
 }
@@ -78,7 +78,7 @@ fn look(client: &Client) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
     }
     let strange = || client.strange(PATH, &answer);
     let health: Health = client.parsed(PATH, &answer)?;
-    let Some(Rollups { folded_until: Some(folded), at: Some(at) }) = health.rollups else {
+    let Some(RollupsHealth { folded_until: Some(folded), at: Some(at) }) = health.rollups else {
         return Ok(None);
     };
     let read = |text: &str| Timestamp::parse_absolute(text).with_context(strange);

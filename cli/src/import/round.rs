@@ -148,18 +148,18 @@ pub(super) fn batches(all: &[HistoryReading], readings: usize) -> Vec<&[HistoryR
 mod tests {
     use super::*;
     use crate::import::decoded;
-    use crate::import::patterns::Patterns;
-    use history::line::{Line, Record};
+    use crate::import::patterns::NamePatterns;
+    use history::line::{JsonRecord, Line};
     use history::notes::Notes;
 
     fn rounds(lines: &[&str], size: usize) -> Rounds<'static> {
         let lines =
-            lines.iter().zip(1..).map(|(json, line)| Record { line, json: (*json).to_owned() });
+            lines.iter().zip(1..).map(|(json, line)| JsonRecord { line, json: (*json).to_owned() });
         let mut lines: Vec<Line> =
             lines.map(|record| Line::decode(record, Timestamp::MAX)).collect();
         lines.sort_by_key(Line::owner);
         Rounds::new(
-            decoded::lines(lines.into_iter().map(Ok), Patterns::default(), Notes::default()),
+            decoded::lines(lines.into_iter().map(Ok), NamePatterns::default(), Notes::default()),
             size,
         )
     }

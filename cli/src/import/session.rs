@@ -200,7 +200,7 @@ mod tests {
     use domain::given::{at, device, metric};
 
     use super::*;
-    use crate::output::{self, Said};
+    use crate::output::{self, OutputText};
     use crate::tests::fake_server::{self, Reply};
     use history::refusals::Refusal;
 
@@ -243,7 +243,7 @@ mod tests {
     }
 
     fn said_after_upload(client: &Client) -> String {
-        let said = Said::default();
+        let said = OutputText::default();
         output::say_to(&said);
         after_upload(client, 1, false);
         said.text()

@@ -8,7 +8,7 @@ use crate::output::counted;
 
 /// Points of a series, or readings of a device, in order of time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Span {
+pub(super) struct SeriesSpan {
     pub(super) count: u64,
     /// The first time in milliseconds.
     first: i64,
@@ -18,7 +18,7 @@ pub(super) struct Span {
     longest: i64,
 }
 
-impl Span {
+impl SeriesSpan {
     /// Makes the span whose first point will be at this millisecond.
     pub(super) const fn before(millis: i64) -> Self {
         Self { count: 0, first: millis, last: millis, gaps: 0, longest: 0 }

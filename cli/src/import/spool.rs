@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::moment::shown_nanos;
 use crate::output::{counted, escaped};
 use crate::progress_file::{self, HeldProgress};
-use history::influxdb::{Context, Server, Span, Windows};
+use history::influxdb::{Context, NanosecondRange, Server, Windows};
 use history::point::COMMENT;
 use history::point::Point;
 use history::text_lines::TextLines;
@@ -34,7 +34,7 @@ pub(in crate::import) struct Spool {
     /// The name of the file; `None` in a dry run, whose file has no name and leaves nothing.
     path: Option<PathBuf>,
     /// The requested span in nanoseconds. Relative times are those of the first run.
-    span: Span,
+    span: NanosecondRange,
     reached: Option<Reached>,
     is_whole: bool,
     /// The number of points that this run fetched.
@@ -48,7 +48,7 @@ pub(in crate::import) struct Spool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Mark {
     /// No point yet.
-    Begun { of: String, span: Span },
+    Begun { of: String, span: NanosecondRange },
     /// All points of a measurement before a time, and of the measurements and databases before it.
     Reached(Reached),
     /// All points.
@@ -72,7 +72,7 @@ impl Spool {
     pub(in crate::import) fn open(
         path: &Path,
         of: &str,
-        span: Span,
+        span: NanosecondRange,
         is_again: bool,
     ) -> anyhow::Result<Self> {
         progress_file::ensure_file(path)?;
@@ -92,11 +92,11 @@ impl Spool {
     }
 
     /// A file without a name, for a dry run.
-    pub(in crate::import) fn without_name(span: Span) -> anyhow::Result<Self> {
+    pub(in crate::import) fn without_name(span: NanosecondRange) -> anyhow::Result<Self> {
         Ok(Self::of(tempfile::tempfile()?, None, span))
     }
 
-    const fn of(file: File, path: Option<PathBuf>, span: Span) -> Self {
+    const fn of(file: File, path: Option<PathBuf>, span: NanosecondRange) -> Self {
         Self { file, path, span, reached: None, is_whole: false, fetched: 0, held: None }
     }
 
@@ -197,7 +197,7 @@ impl Spool {
     }
 
     /// Returns the span of the first run.
-    pub(in crate::import) const fn span(&self) -> Span {
+    pub(in crate::import) const fn span(&self) -> NanosecondRange {
         self.span
     }
 
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
     use history::point::Way;
 
-    const SPAN: Span = Span { from: 0, to: 9 };
+    const SPAN: NanosecondRange = NanosecondRange { from: 0, to: 9 };
 
     fn point(value: &str) -> Point {
         Point {
@@ -322,7 +322,7 @@ mod tests {
 
         for length in whole.len()..=all.len() {
             std::fs::write(&path, &all[..length]).unwrap();
-            let later = Span { from: 1, to: 2 };
+            let later = NanosecondRange { from: 1, to: 2 };
             let spool = Spool::open(&path, "home", later, false).unwrap();
             let is_whole = length == all.len();
             let until = if is_whole { 7 } else { 3 };

@@ -137,7 +137,7 @@ impl<'a> Brought<'a> {
 mod tests {
     use super::*;
     use crate::import::state::{DeviceBefore, ImportName, LastSent};
-    use crate::output::{Said, say_to};
+    use crate::output::{OutputText, say_to};
     use crate::tests::fake_server::{self, Reply};
     use crate::tests::parsed;
     use domain::given::{at_second, device, room};
@@ -224,7 +224,7 @@ mod tests {
             "/devices/there" => Reply::of(200, r#"{"metrics": {}}"#),
             _ => Reply::of(200, r#"{"deleted": 11, "has_more": false}"#),
         });
-        let (client, said) = (server.client(), Said::default());
+        let (client, said) = (server.client(), OutputText::default());
         say_to(&said);
         brought.take_back(&client).unwrap();
         let expected = "over has no readings any more\ngoing has no readings any more\n\

@@ -356,11 +356,11 @@ mod tests {
 
     use super::*;
     use crate::import::decoded::{self, PointRules};
-    use crate::import::patterns::Patterns;
+    use crate::import::patterns::NamePatterns;
     use crate::import::state::{ImportName, ImportState, OrderChanged};
     use crate::tests::fake_server::{self, FakeRoomtide, Reply, Request};
-    use history::line::{Line, Record};
-    use history::line_protocol::Precision;
+    use history::line::{JsonRecord, Line};
+    use history::line_protocol::TimePrecision;
     use history::notes::Notes;
     use history::point::Way;
     use history::points::line_reader::LineReader;
@@ -375,12 +375,12 @@ mod tests {
     }
 
     fn rounds(lines: &[String], size: usize) -> Rounds<'static> {
-        let lines = (1..).zip(lines).map(|(line, json)| Record { line, json: json.clone() });
+        let lines = (1..).zip(lines).map(|(line, json)| JsonRecord { line, json: json.clone() });
         let mut lines: Vec<Line> =
             lines.map(|record| Line::decode(record, Timestamp::MAX)).collect();
         lines.sort_by_key(Line::owner);
         Rounds::new(
-            decoded::lines(lines.into_iter().map(Ok), Patterns::default(), Notes::default()),
+            decoded::lines(lines.into_iter().map(Ok), NamePatterns::default(), Notes::default()),
             size,
         )
     }
@@ -460,7 +460,7 @@ mod tests {
         });
         let lines = [r#"{"device_id":"d","timestamp":1768147200,"t":1}"#.to_owned()];
         let json = r#"{"device":{"device_id":"d","name":"x"}}"#.to_owned();
-        let registry = [RegistryLine::read(&Record { line: 2, json }).unwrap()];
+        let registry = [RegistryLine::read(&JsonRecord { line: 2, json }).unwrap()];
         let imported = Imported::without_table(state_of(Path::new("-")).unwrap());
         let (rounds, bar) = (rounds(&lines, 1_000), ProgressBar::hidden());
         let watch = Stopwatch::start();
@@ -743,7 +743,7 @@ mod tests {
         let now = Timestamp::from_millis(1_800_000_000_000).unwrap();
         let reader = LineReader { now, rules: history::LineRules::default() };
         let rules =
-            PointRules { reader, precision: Precision::NANOSECONDS, taught: Taught::default() };
+            PointRules { reader, precision: TimePrecision::NANOSECONDS, taught: Taught::default() };
         let lines = decoded::points((0..5).map(|n| Ok(group(n))), rules);
         send(Rounds::new(lines, 2), &client(&server), OPTIONS).unwrap();
 

@@ -249,13 +249,13 @@ fn open(path: &Path) -> anyhow::Result<(Box<dyn BufRead>, ProgressBar)> {
 /// A line of the backup file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct BackupLine {
     #[serde(rename = "Item")]
     item: ItemJson,
 }
 
 fn parse(text: &[u8]) -> anyhow::Result<Saved> {
-    let Line { item: ItemJson(item) } =
+    let BackupLine { item: ItemJson(item) } =
         serde_json::from_slice(text).context("is not an item of rollups or stays")?;
     if let Ok(of) = item::read(item.clone()) {
         return Ok(Saved::Stay(of));

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use table::{Expected, Indexing, Invocation, StoreError, StoreResult};
 
 use super::folds::{DayFolds, FoldedDays};
-use super::scope::Scope;
+use super::scope::RollupScope;
 use super::walk::{self, Day, Table, Walk};
 use super::zone_change;
 use crate::kept_progress::{ProgressFile, RunScope};
@@ -26,7 +26,7 @@ use crate::patience::patiently;
 #[derive(Debug, clap::Args)]
 pub(super) struct Rebuild {
     #[command(flatten)]
-    pub(super) scope: Scope,
+    pub(super) scope: RollupScope,
     /// Change the time zone of the days, such as Europe/Berlin; with --from, days before it are given up
     #[arg(long, value_name = "ZONE", conflicts_with_all = ["device", "to"])]
     time_zone: Option<Zone>,

@@ -7,7 +7,7 @@ use crate::kept_progress::ProgressArgs;
 
 /// The rollups that are meant, and how an interrupted command continues.
 #[derive(Debug, clap::Args)]
-pub(super) struct Scope {
+pub(super) struct RollupScope {
     /// Only this device; repeat it for several
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub(super) device: Vec<DeviceId>,
@@ -21,7 +21,7 @@ pub(super) struct Scope {
     pub(super) progress: ProgressArgs,
 }
 
-impl Scope {
+impl RollupScope {
     /// Returns whether the scope includes all rollups.
     pub(super) const fn is_everything(&self) -> bool {
         self.device.is_empty() && self.from.is_none() && self.to.is_none()

@@ -23,7 +23,7 @@ use table::{
 use super::rebuild::{self, Rebuild, Rebuilt};
 use super::verify::{self, Verify};
 use crate::kept_progress::RunScope;
-use crate::rollups::{Action, Args};
+use crate::rollups::{Args, Command};
 use crate::tests::parsed;
 
 /// A table with a year of the state that the rollup function keeps, and a directory for progress.
@@ -65,14 +65,14 @@ impl Bench {
         self.directory.path().join("progress")
     }
 
-    fn run_scope(&self, scope: &super::scope::Scope) -> RunScope {
+    fn run_scope(&self, scope: &super::scope::RollupScope) -> RunScope {
         let (path, table) = (self.progress(), "the bench".to_owned());
         RunScope { path, table, again: scope.progress.again }
     }
 
     async fn rebuild(&self, options: &[&str]) -> anyhow::Result<Rebuilt> {
         let options = [&["roomtide", "rebuild"], options].concat();
-        let Action::Rebuild(args) = parsed::<Args>(options)?.action else { panic!("asked") };
+        let Command::Rebuild(args) = parsed::<Args>(options)?.action else { panic!("asked") };
         let args: Rebuild = args;
         let run = self.run_scope(&args.scope);
         rebuild::run(&args, &self.store, None, &run, self.clock.clone()).await
@@ -89,7 +89,9 @@ impl Bench {
 
     async fn try_verify(&self, options: &[&str]) -> anyhow::Result<ExitCode> {
         let options = [&["roomtide", "verify", "--again-after", "0s"], options].concat();
-        let Action::Verify(args) = parsed::<Args>(options).unwrap().action else { panic!("asked") };
+        let Command::Verify(args) = parsed::<Args>(options).unwrap().action else {
+            panic!("asked")
+        };
         let args: Verify = args;
         verify::run(&args, &self.store, &self.run_scope(&args.scope), self.clock.clone()).await
     }

@@ -18,7 +18,7 @@ use table::{RollupKey, RollupState, StoredRollup};
 
 use super::difference::{differences, shown};
 use super::folds::{DayFolds, FoldedDays};
-use super::scope::Scope;
+use super::scope::RollupScope;
 use super::walk::{self, Day, Table, Walk};
 use crate::kept_progress::{ProgressFile, RunScope};
 use crate::output::{counted, print};
@@ -28,7 +28,7 @@ use crate::patience::{all_devices, patiently};
 #[derive(Debug, clap::Args)]
 pub(super) struct Verify {
     #[command(flatten)]
-    pub(super) scope: Scope,
+    pub(super) scope: RollupScope,
     /// The time after which rollups that differ are compared again, such as 2s or 11m; by default longer
     /// than a late reading takes to reach its rollups
     #[arg(long, value_name = "TIME", value_parser = duration, hide = true)]
@@ -91,7 +91,7 @@ pub(super) async fn run(
     }
 
     let was_ahead = watermark_ahead(&state, now).is_some();
-    let comparison = Comparison::new(&walk, state, clock.clone()).await?;
+    let comparison = RollupComparison::new(&walk, state, clock.clone()).await?;
     let visit = async |device: &Device, days: &[Day]| {
         let visits = days.iter().map(|day| comparison.day(device, *day));
         let visits = try_join_all(visits).await?;
@@ -144,7 +144,7 @@ async fn look_again<S: Table>(
     let store = walk.store;
     let (state, zone) = walk::state(store).await?;
     (walk.devices, walk.zone) = (all_devices(store).await?, zone);
-    let comparison = Comparison::new(walk, state, clock).await?;
+    let comparison = RollupComparison::new(walk, state, clock).await?;
     for device in &walk.devices {
         let of_device = suspects.iter().filter(|key| key.device == *device.id());
         let dates: BTreeSet<_> = of_device.map(|key| date_of(key, zone)).collect();
@@ -260,12 +260,12 @@ impl Found {
 }
 
 /// A comparison of stored rollups with folds, by the state of the table at one time.
-struct Comparison<'a, S, C> {
+struct RollupComparison<'a, S, C> {
     folds: DayFolds<'a, S, C>,
     state: RollupState,
 }
 
-impl<'a, S: Table, C: Clock> Comparison<'a, S, C> {
+impl<'a, S: Table, C: Clock> RollupComparison<'a, S, C> {
     async fn new(walk: &Walk<'a, S>, state: RollupState, clock: C) -> anyhow::Result<Self> {
         let (store, zone) = (walk.store, walk.zone);
         let indexing = patiently(async |invocation| store.indexing(invocation).await).await?;

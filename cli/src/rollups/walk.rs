@@ -13,7 +13,7 @@ use table::{
     StoredRollup,
 };
 
-use super::scope::Scope;
+use super::scope::RollupScope;
 use crate::kept_progress::ProgressFile;
 use crate::patience::{all_devices, patiently};
 use crate::progress;
@@ -90,7 +90,7 @@ impl<'a, S: Table> Walk<'a, S> {
     /// Reads the devices of a scope. `asked` is the requested range.
     pub(super) async fn over(
         store: &'a S,
-        scope: &Scope,
+        scope: &RollupScope,
         asked: TimeRange,
         zone: Zone,
         now: Timestamp,

@@ -40,12 +40,12 @@ pub(crate) const LAP: TimeDelta = TimeDelta::weeks(3);
 /// The data set, by device.
 #[derive(Debug)]
 pub(crate) struct SampleHome {
-    devices: Vec<Device>,
+    devices: Vec<SampleDevice>,
 }
 
 /// A device and its readings in time order.
 #[derive(Debug)]
-pub(crate) struct Device {
+pub(crate) struct SampleDevice {
     pub(crate) id: String,
     rows: Vec<Row>,
 }
@@ -64,19 +64,19 @@ impl SampleHome {
     pub(crate) fn read() -> anyhow::Result<Self> {
         let mut lines = String::new();
         GzDecoder::new(DATA).read_to_string(&mut lines)?;
-        let mut devices: Vec<Device> = Vec::new();
+        let mut devices: Vec<SampleDevice> = Vec::new();
         for line in lines.lines() {
             let (id, row) = Row::read(line).context("a line without a device")?;
             match devices.last_mut().filter(|device| device.id == id) {
                 Some(device) => device.rows.push(row),
-                None => devices.push(Device { id: id.to_owned(), rows: vec![row] }),
+                None => devices.push(SampleDevice { id: id.to_owned(), rows: vec![row] }),
             }
         }
         Ok(Self { devices })
     }
 
     /// Returns the devices.
-    pub(crate) fn devices(&self) -> &[Device] {
+    pub(crate) fn devices(&self) -> &[SampleDevice] {
         &self.devices
     }
 }
@@ -95,7 +95,7 @@ impl Row {
     }
 }
 
-impl Device {
+impl SampleDevice {
     /// Returns the bodies of `POST /readings`, NDJSON, with the readings from `from` until before `to`. They are in
     /// order of time, so that the readings of 15 minutes arrive together and are rolled up once.
     ///
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use domain::given::at;
 
-    fn lines(device: &Device, from: Timestamp, to: Timestamp) -> Vec<String> {
+    fn lines(device: &SampleDevice, from: Timestamp, to: Timestamp) -> Vec<String> {
         let bodies = device.requests(from, to);
         let text = bodies.into_iter().map(|body| String::from_utf8(body).unwrap());
         text.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()

@@ -7,7 +7,7 @@ use table::item::Kind as _;
 
 /// A token, for a program that stores it. The script `deploy` reads the members in this order.
 #[derive(Serialize)]
-struct Line<'a> {
+struct TokenLine<'a> {
     scope: &'a str,
     token: &'a str,
     /// The item for `PutItem`. It contains only the token's hash.
@@ -16,7 +16,7 @@ struct Line<'a> {
 
 /// A token as a line of JSON.
 pub(super) fn line((token, secret): &(Token, String)) -> String {
-    let line = Line { scope: token.scope.name(), token: secret, item: ItemJson(token.item()) };
+    let line = TokenLine { scope: token.scope.name(), token: secret, item: ItemJson(token.item()) };
     serde_json::to_string(&line).expect("texts are always JSON")
 }
 

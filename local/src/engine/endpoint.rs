@@ -40,7 +40,7 @@ pub(super) struct Operations {
     pub(super) throttle: Option<Throttle>,
 }
 
-struct Endpoint {
+struct EngineEndpoint {
     operations: Operations,
     key: String,
     warnings: WarningLimiter,
@@ -53,7 +53,7 @@ pub(super) async fn serve(
     key: String,
     stopped: oneshot::Receiver<()>,
 ) {
-    let endpoint = Arc::new(Endpoint { operations, key, warnings: WarningLimiter::new() });
+    let endpoint = Arc::new(EngineEndpoint { operations, key, warnings: WarningLimiter::new() });
     let app = Router::new().fallback(answer).with_state(endpoint);
     axum::serve(listener, app)
         .with_graceful_shutdown(async move { drop(stopped.await) })
@@ -61,7 +61,7 @@ pub(super) async fn serve(
         .expect("a listener that was bound keeps listening");
 }
 
-async fn answer(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
+async fn answer(State(endpoint): State<Arc<EngineEndpoint>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     if !admits(&endpoint.key, &parts.headers) {
         let error = "UnrecognizedClientException";
@@ -127,9 +127,11 @@ impl Operations {
     async fn perform(&self, operation: &str, body: &[u8]) -> dynoxide::Result<String> {
         let database = &self.database;
         match operation {
-            "BatchExecuteStatement" => self.batch(writer::Request::Statements(parsed(body)?)).await,
+            "BatchExecuteStatement" => {
+                self.batch(writer::BatchRequest::Statements(parsed(body)?)).await
+            }
             "BatchGetItem" => ask(body, |request| database.batch_get_item(request)),
-            "BatchWriteItem" => self.batch(writer::Request::Items(parsed(body)?)).await,
+            "BatchWriteItem" => self.batch(writer::BatchRequest::Items(parsed(body)?)).await,
             "CreateTable" => self.define(body, |request| database.create_table(request)).await,
             "DeleteItem" => self.write(body, |request| database.delete_item(request)).await,
             "DeleteTable" => self.define(body, |request| database.delete_table(request)).await,
@@ -158,7 +160,7 @@ impl Operations {
     }
 
     /// Writes many items. Requests that wait share one transaction.
-    async fn batch(&self, request: writer::Request) -> dynoxide::Result<String> {
+    async fn batch(&self, request: writer::BatchRequest) -> dynoxide::Result<String> {
         written(&self.writer.write(request).await?)
     }
 

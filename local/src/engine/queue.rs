@@ -23,7 +23,7 @@ pub(crate) struct Queue {
 
 /// A message that is received.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Message {
+pub(crate) struct QueuedMessage {
     /// The message's number in the queue; numbers grow with time.
     pub(crate) number: i64,
     /// The text that was sent.
@@ -74,7 +74,11 @@ impl Queue {
 
     /// Receives at most `limit` messages that are due at `now`, oldest first. A message that is neither
     /// removed nor postponed is received again. A message is also due if a clock that was ahead has postponed it.
-    pub(crate) fn receive(&self, now: Timestamp, limit: usize) -> anyhow::Result<Vec<Message>> {
+    pub(crate) fn receive(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> anyhow::Result<Vec<QueuedMessage>> {
         let turn = self.turns.blocking_lock();
         let mut statement = turn.sqlite().prepare_cached(
             "UPDATE roomtide_messages SET receives = receives + 1
@@ -84,14 +88,14 @@ impl Queue {
              RETURNING number, body, receives",
         )?;
         let message = |row: &rusqlite::Row<'_>| {
-            Ok(Message { number: row.get(0)?, body: row.get(1)?, receives: row.get(2)? })
+            Ok(QueuedMessage { number: row.get(0)?, body: row.get(1)?, receives: row.get(2)? })
         };
 
         let limit = i64::try_from(limit)?;
         let latest = now.saturating_add(MAX_PAUSE).as_millis();
         let messages =
             statement.query_map((&self.name, now.as_millis(), latest, limit), message)?;
-        let mut messages: Vec<Message> = messages.collect::<Result<_, _>>()?;
+        let mut messages: Vec<QueuedMessage> = messages.collect::<Result<_, _>>()?;
         messages.sort_by_key(|message| message.number);
         Ok(messages)
     }

@@ -32,23 +32,23 @@ struct Asked {
     table_name: String,
     key_condition_expression: String,
     expression_attribute_names: HashMap<String, String>,
-    expression_attribute_values: HashMap<String, Text>,
+    expression_attribute_values: HashMap<String, TextValue>,
     scan_index_forward: Option<bool>,
     consistent_read: Option<bool>,
     limit: Option<usize>,
-    exclusive_start_key: Option<HashMap<String, Text>>,
+    exclusive_start_key: Option<HashMap<String, TextValue>>,
     return_consumed_capacity: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct TextValue {
     #[serde(rename = "S")]
     text: String,
 }
 
 /// The range of rows to read. Keys are text, with the prefix that the engine gives text keys.
-struct Wanted {
+struct RowRange {
     pk: String,
     first: String,
     last: String,
@@ -73,7 +73,7 @@ impl Ranges {
         self.read(&wanted).ok()
     }
 
-    fn wanted(&self, mut asked: Asked) -> Option<Wanted> {
+    fn wanted(&self, mut asked: Asked) -> Option<RowRange> {
         let values = &mut asked.expression_attribute_values;
         let names = BETWEEN_NAMES.map(str::to_owned).into_iter().zip([PK, SK].map(str::to_owned));
         let is_range = asked.table_name == self.table
@@ -82,7 +82,7 @@ impl Ranges {
             && values.len() == 3
             && asked.return_consumed_capacity.as_deref() == Some("TOTAL");
 
-        let key = |values: &mut HashMap<String, Text>, name: &str| {
+        let key = |values: &mut HashMap<String, TextValue>, name: &str| {
             values
                 .remove(name)
                 .filter(|value| !value.text.is_empty())
@@ -101,7 +101,7 @@ impl Ranges {
         };
 
         let limit = asked.limit.unwrap_or(i32::MAX as usize);
-        (is_range && first <= last && limit > 0).then_some(Wanted {
+        (is_range && first <= last && limit > 0).then_some(RowRange {
             pk,
             first,
             last,
@@ -112,7 +112,7 @@ impl Ranges {
         })
     }
 
-    fn read(&self, wanted: &Wanted) -> rusqlite::Result<String> {
+    fn read(&self, wanted: &RowRange) -> rusqlite::Result<String> {
         let (order, beyond) = if wanted.is_ascending { ("ASC", ">") } else { ("DESC", "<") };
         let statement = format!(
             "SELECT sk, item_json, item_size FROM \"{}\" WHERE pk = :pk AND sk BETWEEN :first AND :last

@@ -34,7 +34,7 @@ pub(crate) struct Stream {
 
 /// One record, as an event source mapping hands it to a function.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct StreamRecord {
     /// The number under which the record is stored; numbers grow with time.
     pub(crate) number: i64,
     /// The event record.
@@ -64,7 +64,7 @@ impl Stream {
     }
 
     /// Reads at most `limit` records after the number `after`, oldest first. 0 means from the beginning.
-    pub(crate) fn read(&self, after: i64, limit: usize) -> anyhow::Result<Vec<Record>> {
+    pub(crate) fn read(&self, after: i64, limit: usize) -> anyhow::Result<Vec<StreamRecord>> {
         let from = if after == 0 {
             ("TRIM_HORIZON", None)
         } else {
@@ -86,7 +86,7 @@ impl Stream {
                 stored(&record.dynamodb.sequence_number).context("a record without a number")?;
             let mut event = serde_json::to_value(record)?;
             event["eventSourceARN"] = self.arn.as_str().into();
-            Ok(Record { number, event })
+            Ok(StreamRecord { number, event })
         });
         records.collect()
     }

@@ -27,11 +27,11 @@ pub(super) struct Throttle {
 }
 
 struct Buckets {
-    read: Bucket,
-    write: Bucket,
+    read: CapacityBucket,
+    write: CapacityBucket,
 }
 
-struct Bucket {
+struct CapacityBucket {
     per_second: f64,
     most: f64,
     held: f64,
@@ -40,12 +40,12 @@ struct Bucket {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CapacityKind {
     Read,
     Write,
 }
 
-impl Bucket {
+impl CapacityBucket {
     fn new(per_second: f64, burst: Burst) -> Self {
         let seconds = match burst {
             Burst::None => 1.0,
@@ -73,7 +73,7 @@ impl Throttle {
     pub(super) fn new(burst: Burst) -> Self {
         let provisioned = [("", TABLE_UNITS), (ROOM_INDEX.name, ROOM_INDEX_UNITS)];
         let buckets = provisioned.map(|(name, units)| {
-            let bucket = |units: u32| Bucket::new(units.into(), burst);
+            let bucket = |units: u32| CapacityBucket::new(units.into(), burst);
             (name.to_owned(), Buckets { read: bucket(units.read), write: bucket(units.write) })
         });
         Self { watch: Stopwatch::start(), buckets: Mutex::new(buckets.into()) }
@@ -88,13 +88,15 @@ impl Throttle {
         perform: impl AsyncFnOnce(&[u8]) -> dynoxide::Result<String>,
     ) -> dynoxide::Result<String> {
         let kind = match operation {
-            "Query" | "GetItem" | "BatchGetItem" | "Scan" | "TransactGetItems" => Kind::Read,
+            "Query" | "GetItem" | "BatchGetItem" | "Scan" | "TransactGetItems" => {
+                CapacityKind::Read
+            }
             "BatchExecuteStatement"
             | "BatchWriteItem"
             | "DeleteItem"
             | "PutItem"
             | "TransactWriteItems"
-            | "UpdateItem" => Kind::Write,
+            | "UpdateItem" => CapacityKind::Write,
             "DescribeTable" => return Ok(self.described(&perform(body).await?)),
             _ => return perform(body).await,
         };
@@ -145,16 +147,20 @@ impl Throttle {
         buckets
     }
 
-    fn admits(&self, kind: Kind, index: &str, wanted: usize) -> usize {
+    fn admits(&self, kind: CapacityKind, index: &str, wanted: usize) -> usize {
         let buckets = self.filled();
         match kind {
-            Kind::Read => buckets.get(index).map_or(wanted, |units| units.read.admits(wanted)),
-            Kind::Write => buckets.values().fold(wanted, |left, units| units.write.admits(left)),
+            CapacityKind::Read => {
+                buckets.get(index).map_or(wanted, |units| units.read.admits(wanted))
+            }
+            CapacityKind::Write => {
+                buckets.values().fold(wanted, |left, units| units.write.admits(left))
+            }
         }
     }
 
     /// Takes the consumed units of an answer from the buckets.
-    fn take(&self, kind: Kind, answer: &Value) {
+    fn take(&self, kind: CapacityKind, answer: &Value) {
         let consumed = &answer["ConsumedCapacity"];
         let consumed =
             consumed.as_array().map_or_else(|| std::slice::from_ref(consumed), Vec::as_slice);
@@ -165,7 +171,7 @@ impl Throttle {
             let indexes = indexes.map(|(name, units)| (name.as_str(), units));
             for (name, units) in indexes.chain([("", &consumed["Table"])]) {
                 let Some(of) = buckets.get_mut(name) else { continue };
-                let bucket = if kind == Kind::Read { &mut of.read } else { &mut of.write };
+                let bucket = if kind == CapacityKind::Read { &mut of.read } else { &mut of.write };
                 bucket.held -= units["CapacityUnits"].as_f64().unwrap_or(0.0);
             }
         }
@@ -175,7 +181,7 @@ impl Throttle {
     fn leave_beyond(&self, request: &mut Value) -> Option<Value> {
         let (table, puts) = request["RequestItems"].as_object_mut()?.iter_mut().next()?;
         let puts = puts.as_array_mut()?;
-        let left = puts.split_off(self.admits(Kind::Write, "", puts.len()));
+        let left = puts.split_off(self.admits(CapacityKind::Write, "", puts.len()));
         (!left.is_empty()).then(|| json!({table.as_str(): left}))
     }
 }
@@ -191,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_was_not_used_is_there_later_up_to_the_burst() {
-        let mut bucket = Bucket::new(12.0, Burst::Full);
+        let mut bucket = CapacityBucket::new(12.0, Burst::Full);
         assert_eq!(bucket.admits(10_000), 3_600);
         bucket.held -= 3_600.0;
         assert_eq!(bucket.admits(1), 0);
@@ -199,7 +205,7 @@ mod tests {
         assert_eq!(bucket.admits(1_000), 120);
         bucket.fill(100_000.0);
         assert_eq!(bucket.admits(10_000), 3_600);
-        let mut bucket = Bucket::new(12.0, Burst::None);
+        let mut bucket = CapacityBucket::new(12.0, Burst::None);
         bucket.fill(1_000.0);
         assert_eq!(bucket.admits(100), 12);
     }
@@ -207,7 +213,7 @@ mod tests {
     #[tokio::test]
     async fn a_full_index_holds_its_table_up_and_a_batch_is_stored_in_part() {
         let throttle = Throttle::new(Burst::None);
-        let full = Bucket { per_second: 0.0, most: 11.0, held: 2.0, filled: 0.0 };
+        let full = CapacityBucket { per_second: 0.0, most: 11.0, held: 2.0, filled: 0.0 };
         throttle.buckets.lock().unwrap().get_mut("room-index").unwrap().write = full;
         let puts: Vec<Value> = (0..5).map(|n| json!({"PutRequest": {"Item": {"n": n}}})).collect();
         let request = json!({"RequestItems": {"t": puts}}).to_string();

@@ -30,7 +30,7 @@ const WRITES_NOTHING: [&str; 4] =
     ["ConditionalCheckFailed", "DuplicateItem", "ResourceNotFound", "ValidationError"];
 
 /// A request for one of the two batch operations.
-pub(super) enum Request {
+pub(super) enum BatchRequest {
     Items(BatchWriteItemRequest),
     Statements(BatchExecuteStatementRequest),
 }
@@ -38,15 +38,15 @@ pub(super) enum Request {
 /// The answer to a request for a batch operation.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Response {
+pub(super) enum BatchAnswer {
     Items(BatchWriteItemResponse),
     Statements(BatchExecuteStatementResponse),
 }
 
 /// A waiting request, and the channel for its answer.
 struct Job {
-    request: Request,
-    answer: oneshot::Sender<dynoxide::Result<Response>>,
+    request: BatchRequest,
+    answer: oneshot::Sender<dynoxide::Result<BatchAnswer>>,
 }
 
 /// The writer's connection, behind a lock: one user at a time.
@@ -79,7 +79,7 @@ impl Writer {
     }
 
     /// Performs a request; `Ok` means that all its items are in the write-ahead log.
-    pub(super) async fn write(&self, request: Request) -> dynoxide::Result<Response> {
+    pub(super) async fn write(&self, request: BatchRequest) -> dynoxide::Result<BatchAnswer> {
         let (answer, answered) = oneshot::channel();
         let gone =
             || DynoxideError::InternalServerError("the engine's writer has ended".to_owned());
@@ -163,8 +163,8 @@ impl WriterConnection {
     /// Performs the requests in one transaction. An error means that nothing is stored.
     async fn commit(
         &self,
-        requests: Vec<Request>,
-    ) -> dynoxide::Result<Vec<dynoxide::Result<Response>>> {
+        requests: Vec<BatchRequest>,
+    ) -> dynoxide::Result<Vec<dynoxide::Result<BatchAnswer>>> {
         let sqlite = self.sqlite();
         sqlite.execute_batch("BEGIN IMMEDIATE")?;
 
@@ -187,12 +187,12 @@ impl WriterConnection {
         Ok(answers)
     }
 
-    async fn execute(&self, request: Request) -> dynoxide::Result<Response> {
+    async fn execute(&self, request: BatchRequest) -> dynoxide::Result<BatchAnswer> {
         match request {
-            Request::Items(request) => {
-                batch_write_item::execute(&self.storage, request).await.map(Response::Items)
+            BatchRequest::Items(request) => {
+                batch_write_item::execute(&self.storage, request).await.map(BatchAnswer::Items)
             }
-            Request::Statements(request) => {
+            BatchRequest::Statements(request) => {
                 let answer = batch_execute_statement::execute(&self.storage, request).await?;
 
                 // The engine does not undo what a failed statement has already written.
@@ -201,7 +201,7 @@ impl WriterConnection {
                     errors.filter(|error| !WRITES_NOTHING.contains(&error.code.as_str()));
                 match halfway.next() {
                     Some(error) => Err(DynoxideError::InternalServerError(error.message.clone())),
-                    None => Ok(Response::Statements(answer)),
+                    None => Ok(BatchAnswer::Statements(answer)),
                 }
             }
         }
@@ -243,15 +243,15 @@ mod tests {
         }
 
         /// Performs requests as one group.
-        fn perform(&self, requests: Vec<Value>) -> Vec<dynoxide::Result<Response>> {
+        fn perform(&self, requests: Vec<Value>) -> Vec<dynoxide::Result<BatchAnswer>> {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let (mut group, answers): (Vec<_>, Vec<_>) = requests
                 .into_iter()
                 .map(|request| {
                     let (answer, answered) = oneshot::channel();
                     let request = match request.get("Statements") {
-                        Some(_) => Request::Statements(parsed(request)),
-                        None => Request::Items(parsed(request)),
+                        Some(_) => BatchRequest::Statements(parsed(request)),
+                        None => BatchRequest::Items(parsed(request)),
                     };
                     (Job { request, answer }, answered)
                 })
@@ -312,8 +312,8 @@ mod tests {
         let units = |answer: &BatchWriteItemResponse| {
             Some(answer.consumed_capacity.as_ref()?[0].capacity_units)
         };
-        let of = |answer: &dynoxide::Result<Response>| match answer {
-            Ok(Response::Items(answer)) => units(answer),
+        let of = |answer: &dynoxide::Result<BatchAnswer>| match answer {
+            Ok(BatchAnswer::Items(answer)) => units(answer),
             _ => None,
         };
 
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(of(&answers[3]), units(&alone));
         assert_eq!(of(&answers[0]).map(|units| units * 2.0), units(&alone));
 
-        let status = |answer: &dynoxide::Result<Response>| {
+        let status = |answer: &dynoxide::Result<BatchAnswer>| {
             answer.as_ref().err().map(DynoxideError::status_code)
         };
         assert_eq!(
@@ -341,8 +341,8 @@ mod tests {
     }
 
     /// Which statements of an answer have stored their item.
-    fn inserted(answer: &dynoxide::Result<Response>) -> Option<Vec<bool>> {
-        let Ok(Response::Statements(answer)) = answer else { return None };
+    fn inserted(answer: &dynoxide::Result<BatchAnswer>) -> Option<Vec<bool>> {
+        let Ok(BatchAnswer::Statements(answer)) = answer else { return None };
         Some(answer.responses.iter().map(|it| it.error.is_none()).collect())
     }
 

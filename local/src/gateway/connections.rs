@@ -22,9 +22,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::warning::warn;
 
-/// Limits for the gateway's clients.
+/// ConnectionLimits for the gateway's clients.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct ConnectionLimits {
     /// The largest number of connections at once; further clients wait until one ends.
     pub(super) connections: usize,
     /// The time for a request's head, from the connection's start or the last answer on.
@@ -35,7 +35,7 @@ pub(crate) struct Limits {
     pub(super) body: Duration,
 }
 
-impl Limits {
+impl ConnectionLimits {
     /// The limits of a running server. A device that sends 1 MiB within the time needs 280 kbit/s.
     pub(crate) const OWN: Self = Self {
         connections: 512,
@@ -53,7 +53,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Serves requests with `answer` until it is stopped, then answers the requests under way.
 pub(super) async fn serve<F, A>(
     listener: TcpListener,
-    limits: Limits,
+    limits: ConnectionLimits,
     answer: F,
     mut stop: watch::Receiver<bool>,
 ) where
@@ -101,7 +101,7 @@ pub(super) async fn serve<F, A>(
 }
 
 struct Connection<F> {
-    limits: Limits,
+    limits: ConnectionLimits,
     full: watch::Receiver<bool>,
     stop: watch::Receiver<bool>,
     answer: F,
@@ -155,7 +155,7 @@ where
 async fn is_to_end(
     stop: &mut watch::Receiver<bool>,
     full: &mut watch::Receiver<bool>,
-    limits: Limits,
+    limits: ConnectionLimits,
 ) {
     let wanted = async {
         sleep(limits.head_when_full).await;
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
-    const LIMITS: Limits = Limits {
+    const LIMITS: ConnectionLimits = ConnectionLimits {
         connections: 8,
         head: Duration::from_millis(400),
         head_when_full: Duration::from_millis(50),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     /// A server that says "ok" after `delay`.
-    async fn server(limits: Limits, delay: Duration) -> Server {
+    async fn server(limits: ConnectionLimits, delay: Duration) -> Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = watch::Sender::new(false);
@@ -282,7 +282,7 @@ mod tests {
 
     #[tokio::test]
     async fn connections_that_ask_nothing_keep_nobody_out() {
-        let patient = Limits { head: Duration::from_secs(600), ..LIMITS };
+        let patient = ConnectionLimits { head: Duration::from_secs(600), ..LIMITS };
         let server = server(patient, Duration::ZERO).await;
 
         let mut silent = Vec::new();

@@ -20,7 +20,7 @@ pub(crate) enum Outcome {
 
 /// What the poller does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum NextStep {
     /// Go on at once.
     GoOn,
     /// Go on after a pause; the number counts the failures of these records.
@@ -35,11 +35,11 @@ pub(crate) struct Delivery {
     /// The number of times that the same records are tried again before they are given up.
     retries: u32,
     // A stack: the first part of the batch is on top.
-    open: Vec<Part>,
+    open: Vec<BatchPart>,
 }
 
 #[derive(Debug)]
-struct Part {
+struct BatchPart {
     records: Range<usize>,
     failures: u32,
 }
@@ -47,7 +47,7 @@ struct Part {
 impl Delivery {
     /// Begins the delivery of a batch of `length` records.
     pub(crate) fn new(length: usize, retries: u32) -> Self {
-        let whole = Part { records: 0..length, failures: 0 };
+        let whole = BatchPart { records: 0..length, failures: 0 };
         Self { retries, open: if length == 0 { Vec::new() } else { vec![whole] } }
     }
 
@@ -57,40 +57,40 @@ impl Delivery {
     }
 
     /// Records the outcome for the records that [`next`](Self::next) returned.
-    pub(crate) fn report(&mut self, outcome: Outcome) -> Verdict {
-        let Some(Part { records, failures }) = self.open.pop() else { return Verdict::GoOn };
+    pub(crate) fn report(&mut self, outcome: Outcome) -> NextStep {
+        let Some(BatchPart { records, failures }) = self.open.pop() else { return NextStep::GoOn };
 
         match outcome {
-            Outcome::Done => Verdict::GoOn,
+            Outcome::Done => NextStep::GoOn,
             Outcome::FailedFrom(first) if records.contains(&first) => {
                 let failures = if first == records.start { failures + 1 } else { 1 };
                 if failures > self.retries {
                     self.push(first + 1..records.end, 0);
-                    return Verdict::GiveUp(first..first + 1);
+                    return NextStep::GiveUp(first..first + 1);
                 }
                 self.push(first..records.end, failures);
-                Verdict::Pause(failures)
+                NextStep::Pause(failures)
             }
             Outcome::FailedWhole | Outcome::FailedFrom(_) if records.len() > 1 => {
                 let middle = records.start + records.len() / 2;
                 self.push(middle..records.end, failures);
                 self.push(records.start..middle, failures);
-                Verdict::Pause(failures + 1)
+                NextStep::Pause(failures + 1)
             }
             Outcome::FailedWhole | Outcome::FailedFrom(_) => {
                 let failures = failures + 1;
                 if failures > self.retries {
-                    return Verdict::GiveUp(records);
+                    return NextStep::GiveUp(records);
                 }
                 self.push(records, failures);
-                Verdict::Pause(failures)
+                NextStep::Pause(failures)
             }
         }
     }
 
     fn push(&mut self, records: Range<usize>, failures: u32) {
         if !records.is_empty() {
-            self.open.push(Part { records, failures });
+            self.open.push(BatchPart { records, failures });
         }
     }
 }
@@ -111,7 +111,7 @@ mod tests {
         while let Some(records) = delivery.next() {
             seen.push(records.clone());
             assert!(seen.len() < 10_000, "it does not end");
-            if let Verdict::GiveUp(records) = delivery.report(function(records)) {
+            if let NextStep::GiveUp(records) = delivery.report(function(records)) {
                 given_up.extend(records);
             }
         }

@@ -6,7 +6,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
 use crate::expression::Placeholders;
-use crate::json::{Members, Value};
+use crate::json::{ItemJsonMembers, Value};
 use domain::Order;
 use table::ItemKey;
 use table::db::{ItemQuery, Items, Write, WriteChange};
@@ -90,7 +90,7 @@ pub(super) struct QueryBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    exclusive_start_key: Option<Members<'a>>,
+    exclusive_start_key: Option<ItemJsonMembers<'a>>,
 }
 
 impl<'a> QueryBody<'a> {
@@ -107,7 +107,7 @@ impl<'a> QueryBody<'a> {
             scan_index_forward: query.order == Order::Ascending,
             consistent_read: query.consistent,
             limit: query.limit.and_then(|limit| i32::try_from(limit).ok()),
-            exclusive_start_key: query.start.as_ref().map(Members),
+            exclusive_start_key: query.start.as_ref().map(ItemJsonMembers),
         }
     }
 }
@@ -118,7 +118,7 @@ impl<'a> QueryBody<'a> {
 pub(super) struct WriteBody<'a> {
     table_name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    item: Option<Members<'a>>,
+    item: Option<ItemJsonMembers<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<KeyAttributes<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,7 +150,7 @@ impl<'a> WriteBody<'a> {
     fn part(table_name: &'a str, write: &'a Write) -> Self {
         let mut placeholders = Placeholders::default();
         let (item, key, update_expression) = match &write.change {
-            WriteChange::Put(item) => (Some(Members(item)), None, None),
+            WriteChange::Put(item) => (Some(ItemJsonMembers(item)), None, None),
             WriteChange::Update(key, changes) => (None, Some(key), placeholders.update(changes)),
             WriteChange::Delete(key) | WriteChange::Check(key) => (None, Some(key), None),
         };

@@ -172,7 +172,7 @@ impl DeserializeResponse for SdkExchange {
 /// Form: <https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html#operation-error-serialization>
 fn refusal(response: &HttpResponse) -> QueryError {
     let body = response.body().bytes().unwrap_or_default();
-    let Refusal { kind, message } = serde_json::from_slice(body).unwrap_or_default();
+    let RefusedRequest { kind, message } = serde_json::from_slice(body).unwrap_or_default();
     // The name of the error comes last, after that of the service.
     let is_between = |character: char| !character.is_ascii_alphanumeric();
     let code = kind.as_deref().and_then(|kind| kind.rsplit(is_between).next()).unwrap_or_default();
@@ -186,7 +186,7 @@ fn refusal(response: &HttpResponse) -> QueryError {
 }
 
 #[derive(Deserialize, Default)]
-struct Refusal {
+struct RefusedRequest {
     #[serde(rename = "__type")]
     kind: Option<String>,
     #[serde(alias = "Message")]

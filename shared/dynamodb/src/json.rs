@@ -20,7 +20,7 @@ pub struct ItemJson(pub Item);
 
 impl Serialize for ItemJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Members(&self.0).serialize(serializer)
+        ItemJsonMembers(&self.0).serialize(serializer)
     }
 }
 
@@ -173,7 +173,7 @@ impl Serialize for AttributeJson<'_> {
             Attribute::N(number) => value.serialize_entry("N", number)?,
             Attribute::B(bytes) => value.serialize_entry("B", &STANDARD.encode(bytes))?,
             Attribute::L(list) => value.serialize_entry("L", &ListElements(list))?,
-            Attribute::M(item) => value.serialize_entry("M", &Members(item))?,
+            Attribute::M(item) => value.serialize_entry("M", &ItemJsonMembers(item))?,
             Attribute::Ss(set) => value.serialize_entry("SS", set)?,
             Attribute::Bool(flag) => value.serialize_entry("BOOL", flag)?,
             Attribute::Other => value.serialize_entry("NULL", &true)?,
@@ -191,9 +191,9 @@ impl Serialize for ListElements<'_> {
 }
 
 /// The borrowed attributes of an item.
-pub(super) struct Members<'a>(pub(super) &'a Item);
+pub(super) struct ItemJsonMembers<'a>(pub(super) &'a Item);
 
-impl Serialize for Members<'_> {
+impl Serialize for ItemJsonMembers<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, member)| (name, AttributeJson(member))))
     }

@@ -14,12 +14,12 @@ use anyhow::bail;
 use csv::{ByteRecord, StringRecord};
 use domain::Timestamp;
 
-use crate::line::{Line, Lines, Record};
+use crate::line::{JsonRecord, Line, Lines};
 use crate::refusals::Refusal;
 use crate::text_lines::TextLines;
 use clock_change::Passes;
 use columns::Columns;
-use rows::{CsvRow, Rows};
+use rows::{CsvRow, CsvRows};
 
 /// Reads the rows of a CSV, one a line, so that an unclosed quote spoils only its own line.
 struct CsvRows<R> {
@@ -100,7 +100,7 @@ pub fn read(
     let (header, separator, mut csv) = CsvRows::open(lines)?;
     // A header without rows may name no metric, as in an export of an empty table.
     let Some(first) = csv.read()? else { return Ok(Box::new(std::iter::empty())) };
-    let (mut rows, mut passes) = (Rows::new(columns, &header, separator)?, Passes::default());
+    let (mut rows, mut passes) = (CsvRows::new(columns, &header, separator)?, Passes::default());
     let (mut next, mut ready) = (Some(first), VecDeque::new());
 
     Ok(Box::new(std::iter::from_fn(move || {
@@ -142,7 +142,7 @@ pub fn read(
 
 /// Decodes a row.
 pub(crate) fn row_line(row: &CsvRow, now: Timestamp) -> Line {
-    Line::decode(Record { line: row.line, json: row.json() }, now)
+    Line::decode(JsonRecord { line: row.line, json: row.json() }, now)
 }
 
 /// Returns the separator of a header row: the one that is most frequent outside of quotes.

@@ -22,7 +22,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::notes::Notes;
-use crate::source::Source;
+use crate::source::HistorySource;
 use crate::sqlite::{self, Database, PointOutput};
 use schema::Schema;
 use storage::Storage;
@@ -31,7 +31,7 @@ pub use backup::{is_archive, open as open_backup};
 pub use statistics::POWERS;
 
 /// Reads a database, with the names and areas of Home Assistant's `.storage`.
-pub fn source(database: Database, storage: Storage) -> anyhow::Result<Source> {
+pub fn source(database: Database, storage: Storage) -> anyhow::Result<HistorySource> {
     let notes = Notes::default();
     let schema = Schema::of(&database.connection)?;
     notes.say(format!("database     Home Assistant, schema {}", schema.version));

@@ -20,7 +20,7 @@ use influxql::Measurement;
 use crate::point::MILLISECOND;
 
 pub use influxql::{Context, Server};
-pub use span::Span;
+pub use span::NanosecondRange;
 
 /// The first window's length, and the maximum length.
 const FIRST_WINDOW: i64 = 24 * 3_600 * 1_000 * MILLISECOND;
@@ -46,14 +46,14 @@ pub struct Windows {
     /// The remaining measurements; the last one is current.
     measurements: Vec<Measurement>,
     /// The span of the current measurement that is not read yet.
-    left: Option<Span>,
+    left: Option<NanosecondRange>,
     length: i64,
     /// The maximum length to try: half of the last window that failed, growing again with each success.
     longest: i64,
     /// The measurement and the time up to which an earlier run fetched.
     after: Option<(String, i64)>,
     /// The requested span.
-    wanted: Span,
+    wanted: NanosecondRange,
 }
 
 impl Windows {
@@ -62,7 +62,7 @@ impl Windows {
         server: Arc<Server>,
         context: Context,
         after: Option<(String, i64)>,
-        wanted: Span,
+        wanted: NanosecondRange,
     ) -> anyhow::Result<Self> {
         let mut measurements = server.measurements(&context)?;
         // Descending, because the last measurement is taken first.
@@ -106,28 +106,32 @@ impl Windows {
                 _ => self.length,
             };
 
-            self.left = Some(Span { from: until, ..left });
+            self.left = Some(NanosecondRange { from: until, ..left });
             return Ok(Some(Window { measurement: measurement.name, until, points }));
         }
     }
 
     /// The wanted span of a measurement, without what an earlier run fetched. One without points is empty.
-    fn left_of(&mut self, measurement: &Measurement) -> anyhow::Result<Span> {
+    fn left_of(&mut self, measurement: &Measurement) -> anyhow::Result<NanosecondRange> {
         let edges = self.server.edges(&self.context, measurement);
         let edges =
             edges.with_context(|| format!("{} of {}", measurement.name, self.context.database));
-        let Some((first, last)) = edges? else { return Ok(Span { from: 0, to: 0 }) };
+        let Some((first, last)) = edges? else { return Ok(NanosecondRange { from: 0, to: 0 }) };
 
         let done = self.after.take_if(|(name, _)| *name == measurement.name);
         let done = done.map_or(i64::MIN, |(_, until)| until);
         let begin = first.max(self.wanted.from).max(done);
         // Saturating, because InfluxDB's first possible time is close to the minimum of `i64`.
         let from = begin.div_euclid(MILLISECOND).saturating_mul(MILLISECOND);
-        Ok(Span { from, to: last.saturating_add(1).min(self.wanted.to) })
+        Ok(NanosecondRange { from, to: last.saturating_add(1).min(self.wanted.to) })
     }
 
     /// Reads a window. Each further attempt is half as long.
-    fn read(&mut self, measurement: &Measurement, left: Span) -> anyhow::Result<(i64, Vec<Point>)> {
+    fn read(
+        &mut self,
+        measurement: &Measurement,
+        left: NanosecondRange,
+    ) -> anyhow::Result<(i64, Vec<Point>)> {
         let Self { server, context, length, longest, .. } = self;
         let mut is_repeat = false;
         let read = again(|| {
@@ -136,7 +140,14 @@ impl Windows {
                 *longest = *length;
             }
             let until = left.from.saturating_add(*length).min(left.to);
-            Ok((until, server.points(context, measurement, Span { from: left.from, to: until })?))
+            Ok((
+                until,
+                server.points(
+                    context,
+                    measurement,
+                    NanosecondRange { from: left.from, to: until },
+                )?,
+            ))
         });
         read.with_context(|| format!("{} of {}", measurement.name, self.context.database))
     }

@@ -107,7 +107,7 @@ fn ndjson(text: &[u8]) -> Option<Result<String, String>> {
 mod tests {
     use super::*;
     use crate::growing::CUT;
-    use crate::line::{Line, Record};
+    use crate::line::{JsonRecord, Line};
     use crate::reading;
     use crate::text_lines::MAX_LINE;
     use std::fs::File;
@@ -216,7 +216,7 @@ mod tests {
     fn csv_and_ndjson_are_told_apart_and_gzip_is_inflated() {
         let csv = b"timestamp,device_id,room,temperature\n2026-01-11T16:00:00Z,d,r,21.50\n2026-01-11T16:01:00Z,d,,\n";
         let expected = Line::decode(
-            Record {
+            JsonRecord {
                 line: 2,
                 json: r#"{"timestamp":"2026-01-11T16:00:00.000Z","device_id":"d","room":"r","temperature":21.5}"#.to_owned(),
             },

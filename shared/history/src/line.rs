@@ -11,7 +11,7 @@ use crate::refusals::Refusal;
 
 /// The JSON of a line, and its number in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Record {
+pub struct JsonRecord {
     /// The line of the file, from 1.
     pub line: u64,
     /// The JSON object.
@@ -26,7 +26,7 @@ pub enum Line {
     /// A row whose amounts are added up later, in order of time.
     Row(CsvRow),
     /// The description of a device or a room, an annotation, or a tariff.
-    Registry(Record),
+    Registry(JsonRecord),
     /// A line or a cell that cannot be read, with the reason.
     Refused(Refusal),
 }
@@ -36,7 +36,7 @@ pub type Lines = Box<dyn Iterator<Item = anyhow::Result<Line>> + Send>;
 
 /// The members that tell the kinds of lines apart.
 #[derive(Deserialize)]
-struct Kind<'a> {
+struct LineKind<'a> {
     #[serde(borrow)]
     device: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -50,7 +50,7 @@ struct Kind<'a> {
     item: Option<IgnoredAny>,
 }
 
-impl Kind<'_> {
+impl LineKind<'_> {
     /// Whether a line describes a device or a room, or is an annotation or a tariff.
     fn is_of_registry(&self) -> bool {
         let is_object = |value: &&RawValue| value.get().starts_with('{');
@@ -69,10 +69,10 @@ impl Kind<'_> {
 
 impl Line {
     /// Decodes a line of JSON that was received at `now`.
-    pub fn decode(record: Record, now: Timestamp) -> Self {
+    pub fn decode(record: JsonRecord, now: Timestamp) -> Self {
         // A line that is not an object is decoded as a reading, which returns the error.
-        let kind = serde_json::from_str::<Kind<'_>>(&record.json).ok();
-        if kind.as_ref().is_some_and(Kind::is_of_registry) {
+        let kind = serde_json::from_str::<LineKind<'_>>(&record.json).ok();
+        if kind.as_ref().is_some_and(LineKind::is_of_registry) {
             return Self::Registry(record);
         }
 
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn every_form_of_a_timestamp_has_its_place() {
         let owner = |json: &str| {
-            let record = Record { line: 1, json: json.to_owned() };
+            let record = JsonRecord { line: 1, json: json.to_owned() };
             Line::decode(record, Timestamp::MAX).owner()
         };
         let at = Some(1_768_147_200_000);
@@ -132,7 +132,7 @@ mod tests {
             ("5", "must be an object"),
             (r#"{"Item":{},"timestamp":1}"#, "is a rollup"),
         ] {
-            let record = Record { line: 7, json: json.to_owned() };
+            let record = JsonRecord { line: 7, json: json.to_owned() };
             let Line::Refused(refusal) = Line::decode(record, Timestamp::MAX) else {
                 panic!("{json}")
             };

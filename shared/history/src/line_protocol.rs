@@ -34,15 +34,15 @@ const CUT: &str =
 
 /// The precision of a file's timestamps: the length of its unit in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Precision(i64);
+pub struct TimePrecision(i64);
 
-impl Default for Precision {
+impl Default for TimePrecision {
     fn default() -> Self {
         Self::NANOSECONDS
     }
 }
 
-impl Precision {
+impl TimePrecision {
     /// The unit in which lines are sent.
     pub const NANOSECONDS: Self = Self(1);
 
@@ -67,7 +67,7 @@ impl Precision {
     }
 }
 
-impl std::str::FromStr for Precision {
+impl std::str::FromStr for TimePrecision {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -79,7 +79,7 @@ impl std::str::FromStr for Precision {
 /// An iterator of the points in a file of line protocol.
 pub struct LineFile<R> {
     lines: TextLines<R>,
-    precision: Precision,
+    precision: TimePrecision,
     contexts: Contexts,
     /// Lines that were read ahead, with their line numbers.
     ahead: VecDeque<(u64, Vec<u8>)>,
@@ -92,7 +92,7 @@ impl<R: BufRead> LineFile<R> {
     /// Reads the points of the requested databases, or else of one database.
     pub fn new(
         lines: TextLines<R>,
-        precision: Precision,
+        precision: TimePrecision,
         wanted: Vec<Database>,
         notes: Notes,
     ) -> Self {

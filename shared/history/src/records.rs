@@ -4,7 +4,7 @@ use std::io::BufRead;
 
 use domain::Timestamp;
 
-use crate::line::{Line, Record};
+use crate::line::{JsonRecord, Line};
 use crate::text_lines::TextLines;
 
 /// Returns the JSON of a line, or the reason to refuse it; `None` for a line without content.
@@ -23,7 +23,7 @@ pub(crate) fn decode(
                 Ok(Err(refusal)) => Line::Refused(refusal),
                 Ok(Ok(())) => match json(&lines.text) {
                     None => continue,
-                    Some(Ok(json)) => Line::decode(Record { line: lines.line, json }, now),
+                    Some(Ok(json)) => Line::decode(JsonRecord { line: lines.line, json }, now),
                     Some(Err(reason)) => Line::Refused(lines.refusal(reason)),
                 },
             }));

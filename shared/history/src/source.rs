@@ -19,7 +19,7 @@ pub enum SourceItems {
 }
 
 /// A source that is open for reading.
-pub struct Source {
+pub struct HistorySource {
     /// What it has, in any order.
     pub items: SourceItems,
     /// Remarks and counts that are noted while the source is read.
@@ -32,7 +32,7 @@ pub struct Source {
     pub growing: Option<Growing>,
 }
 
-impl Source {
+impl HistorySource {
     /// Makes a source of points.
     pub fn of_points(points: Points, notes: Notes) -> Self {
         let units = SeriesUnits::default();
@@ -49,7 +49,7 @@ impl Source {
 }
 
 #[cfg(test)]
-impl Source {
+impl HistorySource {
     /// Returns the points and the notes.
     pub(crate) fn into_points(self) -> (Points, Notes) {
         match self.items {

@@ -16,7 +16,7 @@ use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
 use crate::notes::Notes;
-use crate::source::Source;
+use crate::source::HistorySource;
 use crate::temporary::{ensure_room, with_room};
 use mounts::network_drive;
 pub(crate) use output::PointOutput;
@@ -107,7 +107,7 @@ pub(crate) fn source(
     database: Database,
     notes: Notes,
     read: impl FnOnce(&Connection, &PointOutput) -> anyhow::Result<()> + Send + 'static,
-) -> Source {
+) -> HistorySource {
     let (points, taken) = mpsc::sync_channel(AHEAD);
     let output = PointOutput { points, notes: notes.clone() };
     thread::spawn(move || {
@@ -118,7 +118,7 @@ pub(crate) fn source(
             drop(output.points.send(Err(error)));
         }
     });
-    Source::of_points(Box::new(taken.into_iter()), notes)
+    HistorySource::of_points(Box::new(taken.into_iter()), notes)
 }
 
 fn read_only(path: &Path) -> rusqlite::Result<Connection> {

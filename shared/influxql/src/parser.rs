@@ -7,7 +7,7 @@ mod tests;
 use domain::Zone;
 
 use crate::ast::{
-    Expression, Fill, Listed, Name, RowWindow, Select, SelectColumn, Show, Sources, Statement,
+    Expression, Fill, ListedNames, Name, RowWindow, Select, SelectColumn, Show, Sources, Statement,
 };
 use crate::error::{QueryError, refuse};
 use crate::lexer::{Lexeme, Lexer, Spanned, is_keyword};
@@ -199,11 +199,11 @@ impl Parser<'_> {
                 }
                 return Ok(Statement::ShowRetentionPolicies);
             }
-            "MEASUREMENTS" => Listed::Measurements,
-            "SERIES" if !self.is_cardinality() => Listed::Series,
-            "FIELD" if self.takes_word("KEYS") => Listed::FieldKeys,
-            "TAG" if self.takes_word("KEYS") => Listed::TagKeys,
-            "TAG" if self.takes_word("VALUES") => Listed::TagValues(Vec::new()),
+            "MEASUREMENTS" => ListedNames::Measurements,
+            "SERIES" if !self.is_cardinality() => ListedNames::Series,
+            "FIELD" if self.takes_word("KEYS") => ListedNames::FieldKeys,
+            "TAG" if self.takes_word("KEYS") => ListedNames::TagKeys,
+            "TAG" if self.takes_word("VALUES") => ListedNames::TagValues(Vec::new()),
             "TAG" => return Err(self.unexpected(&["KEY", "KEYS", "VALUES"])),
             "FIELD" if !self.is_cardinality() => return Err(self.unexpected(&["KEY", "KEYS"])),
             other => {
@@ -224,12 +224,12 @@ impl Parser<'_> {
         words.iter().any(|token| is(token, "CARDINALITY")) || is(&words[0], "EXACT")
     }
 
-    fn listing(&mut self, mut listed: Listed) -> Result<Statement, QueryError> {
+    fn listing(&mut self, mut listed: ListedNames) -> Result<Statement, QueryError> {
         if self.takes_word("ON") {
             self.identifier()?;
         }
         let mut sources = Vec::new();
-        if listed == Listed::Measurements {
+        if listed == ListedNames::Measurements {
             if self.takes_word("WITH") {
                 self.expect_word("MEASUREMENT")?;
                 sources.push(self.compared_name()?);
@@ -238,10 +238,10 @@ impl Parser<'_> {
             sources = self.list(Self::source)?;
         }
 
-        if matches!(listed, Listed::TagValues(_)) {
+        if matches!(listed, ListedNames::TagValues(_)) {
             self.expect_word("WITH")?;
             self.expect_word("KEY")?;
-            listed = Listed::TagValues(self.keys()?);
+            listed = ListedNames::TagValues(self.keys()?);
         }
 
         let condition = self.condition()?;

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use domain::{TimeRange, Timestamp};
 
 use crate::import::args::ImportArgs;
-use crate::import::patterns::Patterns;
+use crate::import::patterns::NamePatterns;
 use crate::moment::MILLISECOND;
 use history::notes::Notes;
 use history::point::Point;
@@ -15,8 +15,8 @@ pub(in crate::import) struct Selection {
     /// The span in nanoseconds; the start is inclusive, the end exclusive.
     from: Option<i64>,
     to: Option<i64>,
-    only: Patterns,
-    except: Patterns,
+    only: NamePatterns,
+    except: NamePatterns,
 }
 
 impl Selection {
@@ -34,7 +34,7 @@ impl Selection {
         }
 
         let nanos = |at: Timestamp| at.as_millis().saturating_mul(MILLISECOND);
-        let (only, except) = (Patterns::of(&args.only), Patterns::of(&args.except));
+        let (only, except) = (NamePatterns::of(&args.only), NamePatterns::of(&args.except));
         Ok(Self { from: from.map(nanos), to: to.map(nanos), only, except })
     }
 
@@ -74,7 +74,7 @@ impl Selection {
 
 /// Whether a pattern matches the series, its entity, its measurement or the value of a tag, with or without the escapes
 /// of line protocol.
-fn names(patterns: &Patterns, point: &Point) -> bool {
+fn names(patterns: &NamePatterns, point: &Point) -> bool {
     if patterns.is_empty() {
         return false;
     }
@@ -86,7 +86,7 @@ fn names(patterns: &Patterns, point: &Point) -> bool {
 }
 
 /// Notes which names the tags of a point have, while one of the wanted names was in no point.
-pub(in crate::import) fn meet_tags(tags: &Patterns, point: &Point) {
+pub(in crate::import) fn meet_tags(tags: &NamePatterns, point: &Point) {
     if tags.has_unmatched() {
         for tag in split(&point.tags, ',') {
             tags.name(&unescaped(split(tag, '=')[0]));
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_tag_that_no_point_has_is_named() {
-        let tags = Patterns::of(&["entity_id".to_owned(), "Entity".to_owned()]);
+        let tags = NamePatterns::of(&["entity_id".to_owned(), "Entity".to_owned()]);
         meet_tags(&tags, &point(0));
         assert_eq!(
             tags.unmatched("--device-tags").unwrap(),
@@ -158,7 +158,7 @@ mod tests {
             ("living", false),
             ("**room", true),
         ] {
-            let patterns = Patterns::of(&[pattern.to_owned()]);
+            let patterns = NamePatterns::of(&[pattern.to_owned()]);
             let only = Selection { only: patterns.clone(), ..Selection::default() };
             let except = Selection { except: patterns, ..Selection::default() };
             let takes = |of: &Selection| of.takes(&mut point(0), &Notes::default());
@@ -188,18 +188,18 @@ mod tests {
             ("my\\ meter,host=pi\\ 4,*", true),
             ("4", false),
         ] {
-            let only = Patterns::of(&[pattern.to_owned()]);
+            let only = NamePatterns::of(&[pattern.to_owned()]);
             let selection = Selection { only, ..Selection::default() };
             assert_eq!(selection.takes(&mut point(), &Notes::default()), fits, "{pattern}");
         }
-        let except = Patterns::of(&["time left".to_owned()]);
+        let except = NamePatterns::of(&["time left".to_owned()]);
         let selection = Selection { except, ..Selection::default() };
         assert!(!selection.takes(&mut point(), &Notes::default()), "its only field");
     }
 
     #[test]
     fn fields_are_left_out_alone() {
-        let except = Patterns::of(&["usage_*".to_owned()]);
+        let except = NamePatterns::of(&["usage_*".to_owned()]);
         let selection = Selection { except, ..Selection::default() };
         let of = |fields: &[&str]| {
             let fields = fields.iter().map(|it| ((*it).to_owned(), "1".to_owned())).collect();

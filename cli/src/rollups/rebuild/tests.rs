@@ -22,7 +22,7 @@ use table::{
 };
 
 use super::*;
-use crate::rollups::{Action, Args};
+use crate::rollups::{Args, Command};
 use crate::tests::parsed;
 
 const DEVICES: [&str; 2] = ["d0", "d1"];
@@ -136,7 +136,7 @@ impl House {
             Way::InTransactions => Some(self.system.bulk()),
         };
         let words = ["roomtide", "rebuild", "--time-zone", zone.name()];
-        let Action::Rebuild(args) = parsed::<Args>(words).unwrap().action else { panic!("asked") };
+        let Command::Rebuild(args) = parsed::<Args>(words).unwrap().action else { panic!("asked") };
         let path = self.directory.path().join("progress");
         let progress =
             RunScope { path, table: "the bench".to_owned(), again: args.scope.progress.again };

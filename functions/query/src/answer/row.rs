@@ -31,7 +31,7 @@ pub(crate) fn cells(
     columns: impl IntoIterator<Item = impl AsRef<str>>,
 ) -> Vec<CsvCell> {
     let text = serde_json::to_string(row).expect("our own types have string keys");
-    let Members(members) = serde_json::from_str(&text).expect("a row is an object");
+    let RowMembers(members) = serde_json::from_str(&text).expect("a row is an object");
     let mut objects = Objects::new();
     let mut cell = |column: &str| {
         find(&members, &mut objects, column).map_or_else(CsvCell::empty, CsvCell::of)
@@ -44,7 +44,7 @@ type Objects<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a RawValue>>;
 
 /// The members of an object as they are written, so that no digit is lost. A metric may have the same name as a member
 /// of the row itself. The row then has two members of this name, and the metric is the one with an object.
-struct Members<'a>(Vec<(&'a str, &'a RawValue)>);
+struct RowMembers<'a>(Vec<(&'a str, &'a RawValue)>);
 
 fn find<'a>(
     row: &[(&'a str, &'a RawValue)],
@@ -62,7 +62,7 @@ fn find<'a>(
     own.map(|(_, value)| *value).or_else(within)
 }
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for RowMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(EachMember)
     }
@@ -72,7 +72,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
 struct EachMember;
 
 impl<'de> Visitor<'de> for EachMember {
-    type Value = Members<'de>;
+    type Value = RowMembers<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
@@ -83,7 +83,7 @@ impl<'de> Visitor<'de> for EachMember {
         while let Some(member) = object.next_entry()? {
             members.push(member);
         }
-        Ok(Members(members))
+        Ok(RowMembers(members))
     }
 }
 

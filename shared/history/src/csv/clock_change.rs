@@ -23,12 +23,12 @@ const MAX_WAITING: usize = 100_000;
 /// The lines of each device, in the order of the file.
 #[derive(Debug, Default)]
 pub struct Passes {
-    devices: BTreeMap<String, Device>,
+    devices: BTreeMap<String, DeviceClock>,
     waiting: usize,
 }
 
 #[derive(Debug, Default)]
-struct Device {
+struct DeviceClock {
     last: Option<Timestamp>,
     /// Whether the device's lines have gone back in time before the repeated hour. Then their order cannot resolve that
     /// hour.
@@ -75,7 +75,7 @@ impl Passes {
     }
 }
 
-impl Device {
+impl DeviceClock {
     /// Resolves the waiting lines by the timestamp of the line after them.
     fn decide(&mut self, next: Option<Timestamp>, lines: &mut Vec<Line>) {
         let waiting = std::mem::take(&mut self.waiting);
@@ -143,7 +143,7 @@ impl Repeated {
 mod tests {
     use super::*;
     use crate::csv::rows::CsvRow;
-    use crate::csv::timestamp::{self, Interval};
+    use crate::csv::timestamp::{self, RowInterval};
 
     /// The UTC times of lines of `device metric time`, or `?` for those that are refused.
     fn times(rows: &[&str]) -> Vec<String> {
@@ -163,7 +163,7 @@ mod tests {
                 room: String::new(),
                 metrics: vec![(metric.to_owned(), value.to_owned())],
             };
-            let (column, interval) = ("time".to_owned(), Interval::default());
+            let (column, interval) = ("time".to_owned(), RowInterval::default());
             let draft = Draft { column, at, interval, row, has_amounts: false };
             passes.push(draft, &mut lines);
         }

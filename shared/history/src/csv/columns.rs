@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use domain::{DeviceId, MetricName, RoomId};
 use rust_decimal::Decimal;
 
-use super::timestamp::{Interval, Zone};
+use super::timestamp::{RowInterval, Zone};
 
 /// The meaning of the columns of a CSV.
 #[derive(Debug, Clone, Default)]
@@ -30,7 +30,7 @@ pub struct TimestampColumn {
     /// The time zone of local times; if absent, local times are refused.
     pub zone: Option<Zone>,
     /// The length of the interval that begins at the timestamp, if values belong to the interval's end.
-    pub interval: Interval,
+    pub interval: RowInterval,
 }
 
 impl Default for TimestampColumn {
@@ -39,7 +39,7 @@ impl Default for TimestampColumn {
             name: "timestamp".to_owned(),
             format: None,
             zone: None,
-            interval: Interval::default(),
+            interval: RowInterval::default(),
         }
     }
 }
@@ -50,11 +50,11 @@ pub enum Shape {
     /// One reading per row.
     Long {
         /// The device of all rows, or the column that names it.
-        device: Device,
+        device: DeviceCell,
         /// The column of the rooms; if absent, the column `room` if the file has one.
         room: Option<String>,
         /// The metrics; if empty, every other column is a metric.
-        metrics: Vec<Metric>,
+        metrics: Vec<MetricColumn>,
     },
     /// Several readings per row, one per device.
     Wide(Vec<WideDevice>),
@@ -62,7 +62,7 @@ pub enum Shape {
 
 /// The device of the rows in a long file.
 #[derive(Debug, Clone)]
-pub enum Device {
+pub enum DeviceCell {
     /// The column that names it.
     Column(String),
     /// The device of all rows.
@@ -74,12 +74,12 @@ pub enum Device {
 pub struct WideDevice {
     pub(crate) device: DeviceId,
     pub(crate) room: Option<RoomId>,
-    pub(crate) metrics: Vec<Metric>,
+    pub(crate) metrics: Vec<MetricColumn>,
 }
 
 /// A metric and the source of its value, such as `kwh=total(A+B)*0.001`.
 #[derive(Debug, Clone)]
-pub struct Metric {
+pub struct MetricColumn {
     pub(crate) name: MetricName,
     /// A sum of columns, or the name of one column, which may have `+` and `*` in it. Only the header tells which.
     pub(crate) source: String,
@@ -99,7 +99,7 @@ const TOTAL: &str = "total(";
 
 impl Default for Shape {
     fn default() -> Self {
-        let device = Device::Column("device_id".to_owned());
+        let device = DeviceCell::Column("device_id".to_owned());
         Self::Long { device, room: None, metrics: Vec::new() }
     }
 }
@@ -114,16 +114,16 @@ impl Shape {
     ) -> anyhow::Result<Self> {
         let device = match device_id {
             Some(id) => {
-                Device::Fixed(id.parse().map_err(|why| anyhow::anyhow!("--device-id {why}"))?)
+                DeviceCell::Fixed(id.parse().map_err(|why| anyhow::anyhow!("--device-id {why}"))?)
             }
-            None => Device::Column(device.to_owned()),
+            None => DeviceCell::Column(device.to_owned()),
         };
-        let metrics: Vec<Metric> =
+        let metrics: Vec<MetricColumn> =
             metrics.iter().map(|metric| metric.parse()).collect::<anyhow::Result<_>>()?;
         distinct(&metrics).context("--metric")?;
         // A total over rows of several devices would belong to no device.
         let total = metrics.iter().find(|metric| metric.is_total());
-        if let (Device::Column(_), Some(total)) = (&device, total) {
+        if let (DeviceCell::Column(_), Some(total)) = (&device, total) {
             bail!("--metric {}: total() is of one device; add --device-id", total.name);
         }
         Ok(Self::Long { device, room: room.map(str::to_owned), metrics })
@@ -131,8 +131,8 @@ impl Shape {
 
     /// Returns the metrics that are totals, each with its device.
     pub fn totals(&self) -> Vec<(&DeviceId, &MetricName)> {
-        let devices: Vec<(&DeviceId, &[Metric])> = match self {
-            Self::Long { device: Device::Fixed(id), metrics, .. } => vec![(id, metrics)],
+        let devices: Vec<(&DeviceId, &[MetricColumn])> = match self {
+            Self::Long { device: DeviceCell::Fixed(id), metrics, .. } => vec![(id, metrics)],
             Self::Long { .. } => Vec::new(),
             Self::Wide(devices) => {
                 devices.iter().map(|device| (&device.device, &*device.metrics)).collect()
@@ -158,7 +158,7 @@ impl Shape {
     }
 }
 
-fn distinct(metrics: &[Metric]) -> anyhow::Result<()> {
+fn distinct(metrics: &[MetricColumn]) -> anyhow::Result<()> {
     let mut seen = BTreeSet::new();
     match metrics.iter().find(|metric| !seen.insert(&metric.name)) {
         Some(twice) => bail!("the metric \"{}\" stands twice", twice.name),
@@ -191,7 +191,7 @@ impl FromStr for WideDevice {
     }
 }
 
-impl FromStr for Metric {
+impl FromStr for MetricColumn {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
@@ -202,7 +202,7 @@ impl FromStr for Metric {
     }
 }
 
-impl Metric {
+impl MetricColumn {
     /// Returns whether the source is the total of all rows so far. No column has a name like that.
     pub(crate) fn is_total(&self) -> bool {
         self.source.starts_with(TOTAL)

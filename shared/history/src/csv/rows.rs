@@ -10,21 +10,21 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::columns::{Columns, Device, Metric, Shape, Sum, WideDevice};
+use super::columns::{Columns, DeviceCell, MetricColumn, Shape, Sum, WideDevice};
 use super::number::DecimalMark;
-use super::timestamp::{self, Interval, Moment, Zone};
+use super::timestamp::{self, Moment, RowInterval, Zone};
 use crate::refusals::Refusal;
 
 /// The value of a metric in a row without an amount.
 pub const NO_AMOUNT: &str = "null";
 
 /// The columns of a file, by their indices.
-pub struct Rows {
+pub struct CsvRows {
     header: Vec<String>,
     timestamp: usize,
     format: Option<String>,
     zone: Option<Zone>,
-    interval: Interval,
+    interval: RowInterval,
     mark: DecimalMark,
     devices: Vec<BoundDevice>,
 }
@@ -38,7 +38,7 @@ pub struct Draft {
     /// The timestamp, which may be ambiguous.
     pub at: Moment,
     /// The interval that begins at the timestamp.
-    pub interval: Interval,
+    pub interval: RowInterval,
     /// The row, without its time.
     pub row: CsvRow,
     /// Whether some values are amounts. Two rows with equal amounts are different rows.
@@ -169,8 +169,8 @@ impl<'h> HeaderColumns<'h> {
         names.map(|name| self.find(name, option)).collect()
     }
 
-    fn metrics(&self, metrics: &[Metric]) -> anyhow::Result<Vec<Bound>> {
-        let bind = |metric: &Metric| {
+    fn metrics(&self, metrics: &[MetricColumn]) -> anyhow::Result<Vec<Bound>> {
+        let bind = |metric: &MetricColumn| {
             let name = metric.name.clone();
             if let Some(column) = self.indices.get(&*metric.source).filter(|_| !metric.is_total()) {
                 return Ok(Bound { name, columns: vec![*column], factor: None, is_amount: false });
@@ -196,15 +196,15 @@ impl<'h> HeaderColumns<'h> {
     /// The device of a long file. Without `metrics`, all other columns are metrics.
     fn of_long(
         &self,
-        device: &Device,
+        device: &DeviceCell,
         room: Option<&str>,
-        metrics: &[Metric],
+        metrics: &[MetricColumn],
         timestamp: usize,
     ) -> anyhow::Result<BoundDevice> {
         const DEVICE_OPTION: &str = "--device COLUMN, or the one device with --device-id ID";
         let device = match device {
-            Device::Column(name) => Cell::Column(self.find(name, DEVICE_OPTION)?),
-            Device::Fixed(id) => Cell::Fixed(id.to_string()),
+            DeviceCell::Column(name) => Cell::Column(self.find(name, DEVICE_OPTION)?),
+            DeviceCell::Fixed(id) => Cell::Fixed(id.to_string()),
         };
         let room = match room {
             Some(name) => Some(self.find(name, "--room COLUMN")?),
@@ -226,7 +226,7 @@ impl<'h> HeaderColumns<'h> {
     }
 }
 
-impl Rows {
+impl CsvRows {
     /// Finds the columns of a header row; `separator` is the file's.
     pub fn new(columns: &Columns, header: &StringRecord, separator: u8) -> anyhow::Result<Self> {
         let found = HeaderColumns::of(header, &columns.shape)?;
@@ -386,14 +386,14 @@ mod tests {
             name: "date".to_owned(),
             format: Some("%Y/%m/%d %H:%M".to_owned()),
             zone: Some("+01:00".parse().unwrap()),
-            interval: Interval::default(),
+            interval: RowInterval::default(),
         };
         Columns { timestamp, shape: Shape::wide(maps).unwrap(), decimal_comma: false }
     }
 
     /// Returns the readings of the rows after the header, and the refusals.
     fn read(columns: &Columns, rows: &[&[&str]]) -> anyhow::Result<(Vec<String>, Vec<String>)> {
-        let mut bound = Rows::new(columns, &StringRecord::from(rows[0].to_vec()), b',')?;
+        let mut bound = CsvRows::new(columns, &StringRecord::from(rows[0].to_vec()), b',')?;
         let (mut drafts, mut refusals) = (Vec::new(), Vec::new());
         for (row, line) in rows[1..].iter().zip(2..) {
             bound.read(line, &StringRecord::from(row.to_vec()), &mut drafts, &mut refusals);

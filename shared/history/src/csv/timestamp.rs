@@ -38,9 +38,9 @@ impl FromStr for Zone {
 /// The length of the interval that begins at a row's time, if the row's values belong to the interval's end. Zero if
 /// they belong to the time itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Interval(TimeDelta);
+pub struct RowInterval(TimeDelta);
 
-impl FromStr for Interval {
+impl FromStr for RowInterval {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -52,7 +52,7 @@ impl FromStr for Interval {
     }
 }
 
-impl Interval {
+impl RowInterval {
     /// Returns the end of the interval that begins at a time.
     pub fn end(self, begin: Timestamp) -> Timestamp {
         begin.saturating_add(self.0)
@@ -209,10 +209,10 @@ mod tests {
     #[test]
     fn an_interval_ends_behind_its_beginning() {
         let begin = at_millis(0);
-        let end = |text: &str| text.parse::<Interval>().map(|it| it.end(begin).to_string());
+        let end = |text: &str| text.parse::<RowInterval>().map(|it| it.end(begin).to_string());
         assert_eq!(end("15m"), Ok("2026-01-11T16:15:00.000Z".to_owned()));
         assert_eq!(end("1d"), Ok("2026-01-12T16:00:00.000Z".to_owned()));
-        assert_eq!(Interval::default().end(begin), begin);
+        assert_eq!(RowInterval::default().end(begin), begin);
         assert!(["quarter", "-15m", "0m", "0d"].iter().all(|text| end(text).is_err()));
     }
 

@@ -14,7 +14,7 @@ use rust_decimal::Decimal;
 
 use super::columns::Columns;
 use super::rows::{self, CsvRow};
-use super::timestamp::Interval;
+use super::timestamp::RowInterval;
 use crate::csv;
 use crate::line::Line;
 use crate::notes::Notes;
@@ -58,14 +58,14 @@ pub trait StoredCounters: Debug {
 /// The totals of a file, with the remarks about them.
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
-    devices: BTreeMap<String, Device>,
+    devices: BTreeMap<String, DeviceTotals>,
     rules: Rules,
 }
 
 /// The rules for adding up amounts.
 #[derive(Debug, Clone, Default)]
 struct Rules {
-    interval: Interval,
+    interval: RowInterval,
     notes: Notes,
     /// The server whose counters are continued; `None` in a dry run.
     table: Option<Arc<dyn StoredCounters + Send + Sync>>,
@@ -87,7 +87,7 @@ struct Base {
 
 /// The totals of a device.
 #[derive(Debug, Clone, Default)]
-struct Device {
+struct DeviceTotals {
     /// The total of each metric; `None` before its first amount.
     totals: BTreeMap<String, Option<Total>>,
     /// The time of the newest rows.
@@ -219,7 +219,7 @@ impl Rules {
     /// Returns the start value of a total. If the table has the counter at `begin` or before, its value is taken, so
     /// that no energy is lost between two files.
     fn base(&self, device: &str, metric: &str, begin: Timestamp) -> anyhow::Result<Base> {
-        if self.interval == Interval::default() {
+        if self.interval == RowInterval::default() {
             return self.base_without_beginning(device, metric, begin);
         }
 
@@ -283,7 +283,7 @@ impl Rules {
     }
 }
 
-impl Device {
+impl DeviceTotals {
     /// Fails if the totals do not fit the table's later values.
     fn end(&self, id: &str, rules: &Rules) -> anyhow::Result<()> {
         for (metric, total) in &self.totals {

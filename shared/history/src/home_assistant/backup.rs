@@ -45,7 +45,7 @@ struct OfHomeAssistant {
 
 /// The level of an archive. The inner archive must not contain another one, so that nesting ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum ArchiveLevel {
     Backup,
     HomeAssistant,
 }
@@ -72,7 +72,7 @@ pub fn open(
         description: None,
     };
     let cannot = || format!("{shown} cannot be unpacked; is it whole, and does it fit");
-    let read = with_room(found.read(reader, Level::Backup), cannot);
+    let read = with_room(found.read(reader, ArchiveLevel::Backup), cannot);
     let is_described = found.description.is_some();
     let description = found.description.unwrap_or_default();
     if description.protected {
@@ -105,7 +105,7 @@ pub fn open(
 
 impl BackupParts {
     /// Reads an archive, including Home Assistant's inner one.
-    fn read(&mut self, reader: impl Read, level: Level) -> anyhow::Result<()> {
+    fn read(&mut self, reader: impl Read, level: ArchiveLevel) -> anyhow::Result<()> {
         let mut archive = Archive::new(reader);
         let mut encrypted = None;
         for entry in archive.entries()? {
@@ -119,7 +119,7 @@ impl BackupParts {
                             .context("backup.json cannot be read")?,
                     );
                 }
-                "homeassistant.tar" | "homeassistant.tar.gz" if level == Level::Backup => {
+                "homeassistant.tar" | "homeassistant.tar.gz" if level == ArchiveLevel::Backup => {
                     // The description, which tells whether the backup is encrypted, may come later.
                     encrypted = self.read_inner(BufReader::new(entry)).err();
                 }
@@ -151,7 +151,7 @@ impl BackupParts {
             "what Home Assistant packed is not an archive: it may be encrypted"
         );
         let archive: Box<dyn Read> = Box::new(reader);
-        self.read(archive, Level::HomeAssistant)
+        self.read(archive, ArchiveLevel::HomeAssistant)
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) fn read(
         schema.join_of_entity_ids(),
     );
     let mut statement = connection.prepare(&query)?;
-    let mut shared = Shared::new(connection, schema)?;
+    let mut shared = SharedAttributes::new(connection, schema)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let Some(id) = text(row, 0)?.filter(|id| EntityId::of(id).is_some()) else {
@@ -128,12 +128,12 @@ pub(super) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Stri
 }
 
 /// Attribute sets, which several states share.
-struct Shared<'a> {
+struct SharedAttributes<'a> {
     statement: Option<Statement<'a>>,
     kept: HashMap<i64, Option<Arc<Attributes>>>,
 }
 
-impl<'a> Shared<'a> {
+impl<'a> SharedAttributes<'a> {
     fn new(connection: &'a Connection, schema: &Schema) -> rusqlite::Result<Self> {
         let query = "SELECT shared_attrs FROM state_attributes WHERE attributes_id = ?1";
         let has_table = schema.has_table("state_attributes");

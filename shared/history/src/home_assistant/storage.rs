@@ -27,11 +27,11 @@ pub struct Storage(HashMap<String, EntityEntry>);
 /// A file of `.storage`. Its rows are in a member with the file's name.
 #[derive(Deserialize)]
 struct File {
-    data: Data,
+    data: RegistryData,
 }
 
 #[derive(Default, Deserialize)]
-struct Data {
+struct RegistryData {
     #[serde(default)]
     entities: Vec<EntityRow>,
     #[serde(default)]
@@ -91,7 +91,7 @@ impl Storage {
 
     /// Reads the files of [`REGISTRIES`], in that order.
     pub fn of(texts: &[Option<Vec<u8>>]) -> anyhow::Result<Self> {
-        let mut data = Data::default();
+        let mut data = RegistryData::default();
         for (text, name) in texts.iter().zip(REGISTRIES) {
             let Some(text) = text else { continue };
             let file: File = serde_json::from_slice(text)
@@ -100,7 +100,7 @@ impl Storage {
             data.devices.extend(file.data.devices);
             data.areas.extend(file.data.areas);
         }
-        let Data { entities, devices, areas } = data;
+        let RegistryData { entities, devices, areas } = data;
         let areas: HashMap<String, String> =
             areas.into_iter().map(|area| (area.id, area.name)).collect();
         let devices: HashMap<String, DeviceEntry> =

@@ -24,14 +24,14 @@ pub(super) struct Http {
 
 /// The reason in an error answer: InfluxDB 1 calls the member `error`, InfluxDB 2 `message`.
 #[derive(Default, Deserialize)]
-struct Refusal {
+struct ServerError {
     error: Option<String>,
     message: Option<String>,
 }
 
 /// Returns the reason in an error answer, or the beginning of any other text.
 fn said(text: &str) -> String {
-    let refusal: Refusal = serde_json::from_str(text).unwrap_or_default();
+    let refusal: ServerError = serde_json::from_str(text).unwrap_or_default();
     refusal.message.or(refusal.error).unwrap_or_else(|| domain::excerpt(text.trim()))
 }
 

@@ -17,7 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::again::again;
 use super::http::Http;
-use super::span::Span;
+use super::span::NanosecondRange;
 use crate::line_protocol::Database;
 use crate::point::{Point, Way, escaped, escaped_measurement, text_field};
 use answer::Cell;
@@ -242,10 +242,10 @@ impl Server {
         &self,
         context: &Context,
         measurement: &Measurement,
-        span: Span,
+        span: NanosecondRange,
     ) -> anyhow::Result<Vec<Point>> {
         let Measurement { name, columns } = measurement;
-        let Span { from: begin, to: until } = span;
+        let NanosecondRange { from: begin, to: until } = span;
         let from = select_from(context, measurement);
         let statement = format!("{from} WHERE time >= {begin} AND time < {until} GROUP BY *");
         let measurement = escaped_measurement(name);

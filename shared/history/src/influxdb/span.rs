@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A span of time in nanoseconds; its end is exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Span {
+pub struct NanosecondRange {
     /// The beginning.
     pub from: i64,
     /// The end.

@@ -119,7 +119,7 @@ fn other_precisions_are_nanoseconds_too() {
         );
         assert_eq!(file.next().unwrap().unwrap().nanos, nanos);
     }
-    assert!("h".parse::<Precision>().is_err());
+    assert!("h".parse::<TimePrecision>().is_err());
     let notes = Notes::default();
     let reader = std::io::Cursor::new(b"m v=1 1768147200000000000\n".to_vec());
     assert_eq!(
@@ -155,8 +155,13 @@ fn a_compressed_file_that_is_cut_is_an_error_and_no_end() {
     let read = |bytes: &[u8]| {
         let reader = flate2::bufread::MultiGzDecoder::new(bytes);
         let reader = std::io::BufReader::new(reader);
-        LineFile::new(TextLines::new(reader), Precision::default(), Vec::new(), Notes::default())
-            .collect::<anyhow::Result<Vec<_>>>()
+        LineFile::new(
+            TextLines::new(reader),
+            TimePrecision::default(),
+            Vec::new(),
+            Notes::default(),
+        )
+        .collect::<anyhow::Result<Vec<_>>>()
     };
     assert_eq!(read(&gzip).unwrap().len(), 10_000);
     let error = format!("{:#}", read(&gzip[..gzip.len() / 2]).unwrap_err());
@@ -171,7 +176,7 @@ fn a_last_line_without_an_end_is_refused_if_the_file_is_written_meanwhile() {
     let read = |growing: &Growing| {
         let notes = Notes::default();
         let lines = TextLines::growing(text.as_bytes(), growing.clone());
-        let file = LineFile::new(lines, Precision::default(), Vec::new(), notes.clone());
+        let file = LineFile::new(lines, TimePrecision::default(), Vec::new(), notes.clone());
         (file.count(), notes.take_refusals().shown())
     };
     let growing = Growing::of(file.path());

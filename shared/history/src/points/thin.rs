@@ -51,7 +51,7 @@ pub struct Thinned<'a, I> {
     open: BTreeMap<String, Open>,
     device: String,
     /// Lines by milliseconds and series. They wait because an earlier line may still come.
-    waiting: BTreeMap<i64, BTreeMap<String, Waiting>>,
+    waiting: BTreeMap<i64, BTreeMap<String, WaitingLine>>,
     ready: VecDeque<Group>,
     /// The quarters of the last settled instant, and of the nanosecond before it.
     settled: (i64, i64),
@@ -59,7 +59,7 @@ pub struct Thinned<'a, I> {
 
 /// A waiting line.
 #[derive(Debug)]
-enum Waiting {
+enum WaitingLine {
     /// An unchanged line.
     Whole(SentLine),
     /// A new line; its fields are keyed by their position in the series.
@@ -161,7 +161,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
                     self.wait(&line.series.clone(), made);
                 }
                 let at = self.waiting.entry(line.millis).or_default();
-                at.insert(line.series.clone(), Waiting::Whole(line));
+                at.insert(line.series.clone(), WaitingLine::Whole(line));
                 continue;
             }
             let series = line.series.clone();
@@ -173,7 +173,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
             // What cannot be read is sent as it is: the server refuses it by name.
             let Some(fields) = fields.filter(|_| !open.is_whole) else {
                 let at = self.waiting.entry(line.millis).or_default();
-                at.insert(series, Waiting::Whole(line));
+                at.insert(series, WaitingLine::Whole(line));
                 continue;
             };
             let made = open.add(line, fields);
@@ -222,11 +222,11 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
         let Some(newest) = &open.newest else { return };
         for (nanos, values) in made {
             let at = self.waiting.entry(nanos.div_euclid(MILLISECOND)).or_default();
-            let waiting = at.entry(series.to_owned()).or_insert_with(|| Waiting::Made {
+            let waiting = at.entry(series.to_owned()).or_insert_with(|| WaitingLine::Made {
                 of: SentLine { millis: nanos.div_euclid(MILLISECOND), ..newest.clone() },
                 fields: BTreeMap::new(),
             });
-            let Waiting::Made { fields, .. } = waiting else { continue };
+            let WaitingLine::Made { fields, .. } = waiting else { continue };
             fields.extend(values);
             let text = |(key, text): (&String, &String)| {
                 let place = open.order.iter().position(|other| other == key)?;
@@ -240,9 +240,9 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
     fn hand_out(&mut self, millis: i64) {
         let later = self.waiting.split_off(&millis);
         for (millis, lines) in std::mem::replace(&mut self.waiting, later) {
-            let line = |(series, line): (String, Waiting)| match line {
-                Waiting::Whole(line) => line,
-                Waiting::Made { of, fields } => {
+            let line = |(series, line): (String, WaitingLine)| match line {
+                WaitingLine::Whole(line) => line,
+                WaitingLine::Made { of, fields } => {
                     let fields: Vec<String> = fields.into_values().collect();
                     let text = format!("{series} {} {}", fields.join(","), millis * MILLISECOND);
                     SentLine { text, ..of }

@@ -6,18 +6,18 @@ const TIMES: [&str; 2] = ["timestamp", "Date/time UTC"];
 const FIRST_GENERATION: [(&str, &str); 2] =
     [("Active energy Wh", "cumulative_kwh_p"), ("Returned energy Wh", "cumulative_kwh_n")];
 /// Columns of later generations, without the phase.
-const LATER: [(&str, &str, Kind); 4] = [
-    ("total_act_energy", "cumulative_kwh_p", Kind::Amount),
-    ("total_act_ret_energy", "cumulative_kwh_n", Kind::Amount),
-    ("avg_voltage", "voltage", Kind::Mean("V")),
-    ("avg_current", "current", Kind::Mean("A")),
+const LATER: [(&str, &str, LoggedKind); 4] = [
+    ("total_act_energy", "cumulative_kwh_p", LoggedKind::Amount),
+    ("total_act_ret_energy", "cumulative_kwh_n", LoggedKind::Amount),
+    ("avg_voltage", "voltage", LoggedKind::Mean("V")),
+    ("avg_current", "current", LoggedKind::Mean("A")),
 ];
 /// The letters of the phases, and of the neutral conductor.
 const PHASES: [char; 4] = ['a', 'b', 'c', 'n'];
 
 /// The meaning of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LoggedKind {
     /// The energy of the interval in Wh.
     Amount,
     /// The mean of the interval, in a unit.
@@ -26,11 +26,11 @@ pub(super) enum Kind {
 
 /// A metric, and the columns whose sum it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Metric {
+pub(super) struct LoggedMetric {
     pub(super) name: String,
     /// The part of the device that has the metric, such as `emeter:1`.
     pub(super) part: Option<String>,
-    pub(super) kind: Kind,
+    pub(super) kind: LoggedKind,
     /// The indices of the columns.
     pub(super) columns: Vec<usize>,
 }
@@ -40,7 +40,7 @@ pub(super) struct Metric {
 pub(super) struct Columns {
     /// Whether times are text, as in the first generation.
     pub(super) is_first_generation: bool,
-    pub(super) metrics: Vec<Metric>,
+    pub(super) metrics: Vec<LoggedMetric>,
     /// The columns without a counterpart in the meter's status.
     pub(super) left_out: Vec<String>,
 }
@@ -57,36 +57,36 @@ impl Columns {
         let (first, others) = names.split_first()?;
         let generation = TIMES.iter().position(|time| time == first)?;
         let is_first_generation = generation == 1;
-        let (mut metrics, mut left_out) = (Vec::<Metric>::new(), Vec::new());
+        let (mut metrics, mut left_out) = (Vec::<LoggedMetric>::new(), Vec::new());
         for (place, name) in others.iter().enumerate().map(|(n, name)| (n + 1, *name)) {
             let metric =
                 if is_first_generation { of_first_generation(name) } else { of_later(name) };
             match metric {
                 Some((name, part, kind)) => {
-                    metrics.push(Metric { name, part, kind, columns: vec![place] });
+                    metrics.push(LoggedMetric { name, part, kind, columns: vec![place] });
                 }
                 None => left_out.push(name.to_owned()),
             }
         }
         // A three-phase meter also sends the sum of its phases.
         for total in ["cumulative_kwh_p", "cumulative_kwh_n"] {
-            let of_phase = |metric: &&Metric| {
+            let of_phase = |metric: &&LoggedMetric| {
                 metric.name.strip_prefix(total).is_some_and(|end| end.len() == 2)
             };
             let columns: Vec<usize> =
                 metrics.iter().filter(of_phase).flat_map(|metric| metric.columns.clone()).collect();
             if columns.len() == 3 {
                 let (name, part) = (total.to_owned(), None);
-                metrics.push(Metric { name, part, kind: Kind::Amount, columns });
+                metrics.push(LoggedMetric { name, part, kind: LoggedKind::Amount, columns });
             }
         }
-        let has_amounts = metrics.iter().any(|metric| metric.kind == Kind::Amount);
+        let has_amounts = metrics.iter().any(|metric| metric.kind == LoggedKind::Amount);
         has_amounts.then_some(Self { is_first_generation, metrics, left_out })
     }
 }
 
 /// Parses `Active energy Wh (A)` of a three-phase meter, or `(1)` and `(2)` of a meter with two channels.
-fn of_first_generation(column: &str) -> Option<(String, Option<String>, Kind)> {
+fn of_first_generation(column: &str) -> Option<(String, Option<String>, LoggedKind)> {
     let (start, metric) = FIRST_GENERATION.iter().find(|(start, _)| column.starts_with(start))?;
     let channel = column[start.len()..].trim();
     let channel =
@@ -99,10 +99,10 @@ fn of_first_generation(column: &str) -> Option<(String, Option<String>, Kind)> {
             ((*metric).to_owned(), Some(format!("emeter:{}", number.checked_sub(1)?)))
         }
     };
-    Some((name, part, Kind::Amount))
+    Some((name, part, LoggedKind::Amount))
 }
 
-fn of_later(column: &str) -> Option<(String, Option<String>, Kind)> {
+fn of_later(column: &str) -> Option<(String, Option<String>, LoggedKind)> {
     let phase = |column: &str| {
         let (phase, rest) = column.split_once('_')?;
         let letter = phase.chars().next().filter(|_| phase.len() == 1)?;
@@ -120,7 +120,7 @@ mod tests {
     fn of(header: &str) -> Option<(Vec<String>, String)> {
         let names: Vec<&str> = header.split(',').collect();
         let Columns { metrics, left_out, .. } = Columns::of(&names)?;
-        let shown = |it: &Metric| {
+        let shown = |it: &LoggedMetric| {
             let part = it.part.as_ref().map(|part| format!("{part} ")).unwrap_or_default();
             format!("{part}{} {:?}", it.name, it.columns)
         };

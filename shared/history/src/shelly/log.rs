@@ -10,11 +10,11 @@ use chrono::NaiveDateTime;
 use domain::DeviceId;
 use rust_decimal::Decimal;
 
-use super::columns::{Columns, Kind, Metric};
+use super::columns::{Columns, LoggedKind, LoggedMetric};
 use crate::csv::totals::BASE;
 use crate::notes::Notes;
 use crate::point::{DEVICE_TAG, Point, Way};
-use crate::source::Source;
+use crate::source::HistorySource;
 use crate::text_lines::TextLines;
 use crate::units::SeriesUnits;
 
@@ -41,7 +41,7 @@ pub struct Log {
 /// The points of a metric.
 #[derive(Debug)]
 struct MeterSeries {
-    metric: Metric,
+    metric: LoggedMetric,
     /// A point without time and value.
     head: Point,
     /// The counter at the end of the newest amount.
@@ -110,11 +110,12 @@ impl Log {
 
     /// Returns the counters, each as its device and metric.
     pub fn counters(&self) -> Vec<(String, String)> {
-        let counters = self.columns.metrics.iter().filter(|metric| metric.kind == Kind::Amount);
+        let counters =
+            self.columns.metrics.iter().filter(|metric| metric.kind == LoggedKind::Amount);
         counters.map(|metric| (self.device_of(metric), metric.name.clone())).collect()
     }
 
-    fn device_of(&self, metric: &Metric) -> String {
+    fn device_of(&self, metric: &LoggedMetric) -> String {
         match &metric.part {
             Some(part) => format!("{}:{part}", self.device),
             None => self.device.to_string(),
@@ -139,14 +140,14 @@ impl Log {
     /// Returns the points: at the end of each interval the counters, shifted to fit `anchors`, and the means.
     ///
     /// From the time on when the meter itself sends, the rows are left out.
-    pub fn source(self, anchors: &Anchors) -> Source {
+    pub fn source(self, anchors: &Anchors) -> HistorySource {
         let units = SeriesUnits::default();
         let mut all = Vec::with_capacity(self.columns.metrics.len());
         for (index, metric) in self.columns.metrics.iter().enumerate() {
             let series = self.series_of(index, metric, anchors);
             let (unit, is_counter) = match metric.kind {
-                Kind::Amount => ("kWh", true),
-                Kind::Mean(unit) => (unit, false),
+                LoggedKind::Amount => ("kWh", true),
+                LoggedKind::Mean(unit) => (unit, false),
             };
             units.know(series.head.series(), unit, is_counter);
             all.push(series);
@@ -166,11 +167,11 @@ impl Log {
             }
             points
         });
-        Source { units, ..Source::of_points(Box::new(points), notes) }
+        HistorySource { units, ..HistorySource::of_points(Box::new(points), notes) }
     }
 
     /// Makes the series of a metric, whose counter fits `anchors`.
-    fn series_of(&self, index: usize, metric: &Metric, anchors: &Anchors) -> MeterSeries {
+    fn series_of(&self, index: usize, metric: &LoggedMetric, anchors: &Anchors) -> MeterSeries {
         let device = self.device_of(metric);
         // Tags separate the parts of a device's id with a slash.
         let tags = format!("{DEVICE_TAG}={}", device.replace(':', "/"));
@@ -198,7 +199,7 @@ impl MeterSeries {
         value: Decimal,
         points: &mut Vec<anyhow::Result<Point>>,
     ) {
-        if self.metric.kind != Kind::Amount {
+        if self.metric.kind != LoggedKind::Amount {
             points.push(Ok(self.point(interval.end, value)));
             return;
         }
@@ -258,6 +259,6 @@ fn row(
             Err(_) => Err(format!("{cell:?} is not a number")),
         },
     };
-    let value = |metric: &Metric| metric.columns.iter().map(number).sum::<Result<_, _>>();
+    let value = |metric: &LoggedMetric| metric.columns.iter().map(number).sum::<Result<_, _>>();
     Ok((begin, columns.metrics.iter().map(value).collect::<Result<_, _>>()?))
 }

@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 
 use super::*;
 use crate::point::Point;
-use crate::source::Source;
+use crate::source::HistorySource;
 use crate::text_lines::TextLines;
 
 /// Three minutes of a meter of three phases, in the wrong order, one of them twice, and a line that is cut.
@@ -29,7 +29,7 @@ fn log(text: &str) -> Log {
 }
 
 /// The points by metric: minutes since the first row began, and values.
-fn told(source: Source, begin: i64) -> (Vec<String>, String, Vec<String>) {
+fn told(source: HistorySource, begin: i64) -> (Vec<String>, String, Vec<String>) {
     let (points, notes) = source.into_points();
     let points: Vec<Point> = points.collect::<anyhow::Result<_>>().unwrap();
     let shown = |it: &Point| {

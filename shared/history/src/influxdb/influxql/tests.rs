@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::fake_server::{self, Reply, Request};
-use crate::influxdb::{Context, FIRST_WINDOW, Server, Span, Window, Windows};
+use crate::influxdb::{Context, FIRST_WINDOW, NanosecondRange, Server, Window, Windows};
 
 /// The answer of a server with one measurement; `points` gets the statement of a query for points.
 fn reply(request: &Request, points: impl FnOnce(&str) -> String) -> Reply {
@@ -71,7 +71,7 @@ fn windows(
     let server = Arc::new(Server::connect(&server.url, None)?);
     let contexts = server.contexts(&[], |_| {})?;
     assert_eq!(contexts, [Context { database: "ho.me".to_owned(), policy: "years".to_owned() }]);
-    let span = Span { from: i64::MIN, to: 8 * FIRST_WINDOW };
+    let span = NanosecondRange { from: i64::MIN, to: 8 * FIRST_WINDOW };
     Windows::new(server, contexts[0].clone(), after, span)?.collect()
 }
 
