@@ -74,9 +74,13 @@ async fn register_all<'a>(
         }
 
         let registering = Box::pin(register(session, id, &observed.observation, current));
-        let written = catching(registering).await.map(|written| {
-            written.map(|device| registered.extend(device.map(|device| (device, observed))))
-        });
+        let written = match catching(registering).await {
+            Ok(Ok(device)) => {
+                registered.extend(device.map(|device| (device, observed)));
+                Ok(Ok(()))
+            }
+            failed => failed.map(|failed| failed.map(drop)),
+        };
         let key = || ItemKey::new(DEVICES, id.as_str());
         result.note(observed.first_record, key, written, log);
     }

@@ -36,17 +36,16 @@ impl Current {
         let mut throttled = Vec::new();
         for device in &devices.deleted {
             let part = session.invocation.with_quarter_patience();
-            let gone = is_gone(session.within(&part), device).await;
-            if matches!(gone, Ok(false)) {
-                continue;
-            }
-            let Some((id, observed)) = batch.remove_entry(&device.id) else { continue };
-            match gone {
+            match is_gone(session.within(&part), device).await {
+                Ok(false) => {}
+                Ok(true) => drop(batch.remove(&device.id)),
                 Err(error @ StoreError::Throttled(_)) => {
-                    let first_record = observed.first_record;
-                    throttled.push(ThrottledDevice { id, first_record, error });
+                    if let Some((id, observed)) = batch.remove_entry(&device.id) {
+                        let first_record = observed.first_record;
+                        throttled.push(ThrottledDevice { id, first_record, error });
+                    }
                 }
-                gone => drop(gone?),
+                Err(error) => return Err(error),
             }
         }
 

@@ -13,7 +13,7 @@ use rollups::{
 use runtime::clock::Clock;
 use runtime::telemetry::chain;
 use runtime::work_queue::{FoldRequest, NotSent, WorkQueue};
-use table::panic::{Panic, catching};
+use table::panic::catching;
 use table::{BoundedMemory, Remembered, Session, StoreError, StoreResult};
 
 use crate::log::Done;
@@ -156,24 +156,23 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         assumed: Assumed,
         done: &mut Done,
     ) -> Result<BTreeMap<QuarterHour, Rollup>, NotDone> {
-        let mut put = BTreeMap::new();
-        let mut note = |window: FoldedWindow, done: &mut Done| {
-            done.quarters += window.folded.len();
-            put.extend(window.put);
-        };
-
         let window = self.window(session, rules, QuarterSet::Of(range, assumed));
-        let whole = catching(Box::pin(window)).await;
-        if reason(whole, |window| note(window, done))?.is_none() {
-            return Ok(put);
+        if let Attempt::Done(window) = attempt(window).await? {
+            done.quarters += window.folded.len();
+            return Ok(window.put);
         }
 
+        let mut put = BTreeMap::new();
         for quarter in quarters_in(range) {
             let one = QuarterSet::Of(quarter.range(), assumed);
-            let one = Box::pin(self.window(session, rules, one));
-            let one = catching(one).await;
-            if let Some(reason) = reason(one, |window| note(window, done))? {
-                self.leave_to_queue(session, &rules.id, quarter, &reason, done).await?;
+            match attempt(self.window(session, rules, one)).await? {
+                Attempt::Done(window) => {
+                    done.quarters += window.folded.len();
+                    put.extend(window.put);
+                }
+                Attempt::Hopeless(why) => {
+                    self.leave_to_queue(session, &rules.id, quarter, &why, done).await?;
+                }
             }
         }
         Ok(put)
@@ -189,17 +188,18 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> Result<(), NotDone> {
         if are_close(quarters) {
             let window = self.window(session, rules, QuarterSet::These(quarters));
-            let whole = catching(Box::pin(window)).await;
-            if reason(whole, |window| done.quarters += window.folded.len())?.is_none() {
+            if let Attempt::Done(window) = attempt(window).await? {
+                done.quarters += window.folded.len();
                 return Ok(());
             }
         }
 
         for quarter in quarters {
-            let folding = Box::pin(self.quarter(session, rules, *quarter));
-            let folded = catching(folding).await;
-            if let Some(why) = reason(folded, |_| done.quarters += 1)? {
-                self.leave_to_queue(session, &rules.id, *quarter, &why, done).await?;
+            match attempt(self.quarter(session, rules, *quarter)).await? {
+                Attempt::Done(_) => done.quarters += 1,
+                Attempt::Hopeless(why) => {
+                    self.leave_to_queue(session, &rules.id, *quarter, &why, done).await?;
+                }
             }
         }
         Ok(())
@@ -270,12 +270,12 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             let assumed = if is_first { assumed } else { Assumed::Nothing };
 
             let day = LocalDay { zone, date: zone.date(part.from()) };
-            let folding = Box::pin(self.day(session, rules, day, range.to(), assumed));
-            let folded = catching(folding).await;
-            let count = |folded| done.days += usize::from(folded != Folded::Skipped);
-            if let Some(reason) = reason(folded, count)? {
-                let last = QuarterHour::of(part.last());
-                self.leave_to_queue(session, &rules.id, last, &reason, done).await?;
+            match attempt(self.day(session, rules, day, range.to(), assumed)).await? {
+                Attempt::Done(folded) => done.days += usize::from(folded != Folded::Skipped),
+                Attempt::Hopeless(why) => {
+                    let last = QuarterHour::of(part.last());
+                    self.leave_to_queue(session, &rules.id, last, &why, done).await?;
+                }
             }
         }
         Ok(())
@@ -314,20 +314,22 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     }
 }
 
-/// Returns why a fold failed, if each retry would fail, too. Counts a success, and returns `None`. A failure that a
-/// retry may mend is returned as an error.
-pub(crate) fn reason<T>(
-    outcome: Result<StoreResult<T>, Panic>,
-    count: impl FnOnce(T),
-) -> StoreResult<Option<String>> {
-    match outcome {
-        Ok(Ok(done)) => {
-            count(done);
-            Ok(None)
-        }
-        Ok(Err(error)) if error.is_permanent() => Ok(Some(chain(&error))),
+/// The result of a fold that no retry would change.
+pub(crate) enum Attempt<T> {
+    Done(T),
+    /// Each retry would fail, too, for this reason.
+    Hopeless(String),
+}
+
+/// Runs a fold. An error is a failure that a retry may mend.
+pub(crate) async fn attempt<T>(
+    fold: impl Future<Output = StoreResult<T>>,
+) -> StoreResult<Attempt<T>> {
+    match catching(Box::pin(fold)).await {
+        Ok(Ok(done)) => Ok(Attempt::Done(done)),
+        Ok(Err(error)) if error.is_permanent() => Ok(Attempt::Hopeless(chain(&error))),
         Ok(Err(error)) => Err(error),
-        Err(panic) => Ok(Some(panic.to_string())),
+        Err(panic) => Ok(Attempt::Hopeless(panic.to_string())),
     }
 }
 

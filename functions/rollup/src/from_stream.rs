@@ -13,10 +13,9 @@ use runtime::clock::Clock;
 use runtime::stream::{BatchResult, Consumer, Recorded, TouchedReading};
 use runtime::telemetry::{WideEvent, chain};
 use runtime::work_queue::{FoldRequest, WorkQueue};
-use table::panic::catching;
 use table::{Backlog, Invocation, RollupState, Session, StoreError, StoreResult};
 
-use crate::bucket_folding::{BucketFolding, LocalDay, NotDone, reason};
+use crate::bucket_folding::{Attempt, BucketFolding, LocalDay, NotDone, attempt};
 use crate::log::Done;
 use crate::ports::Store;
 use crate::registry::RulesByDevice;
@@ -142,7 +141,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         // The clock is read after the state and the devices are known to exist. A later sweep folds the quarters that
         // are open by this clock, so the sweep finds both.
         let now = self.clock.now();
-        let (left, changes): (Vec<_>, Vec<_>) = changes
+        let (left, to_fold): (Vec<_>, Vec<_>) = changes
             .iter()
             .partition(|recorded| self.is_left_to_sweep(&recorded.change, &state.stored, now));
         log.set("rollup.left_to_sweep", left.len());
@@ -150,11 +149,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         batch.leave_to_sweep(by_day(&left, state.zone));
 
         let devices: BTreeSet<&DeviceId> =
-            changes.iter().map(|recorded| &recorded.change.key.device).collect();
+            to_fold.iter().map(|recorded| &recorded.change.key.device).collect();
         let is_known = |device: &&DeviceId| unknown.binary_search(device).is_err();
         let known: Vec<DeviceId> = devices.into_iter().filter(is_known).cloned().collect();
         rules.extend(self.rules(session, &known).await.map_err(failed)?);
-        self.fold_days(session, &by_day(&changes, state.zone), &rules, &state, batch).await
+        self.fold_days(session, &by_day(&to_fold, state.zone), &rules, &state, batch).await
     }
 
     /// Folds days until the time is over, and checks for a backlog before each day. After one day of a device has
@@ -358,11 +357,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let Some(first) = day.quarters.first() else { return Ok(()) };
         let (zone, sealed) = (state.zone, state.stored.sealed_of(&day.device));
         let local_day = LocalDay { zone, date: day.date };
-        let folding = Box::pin(self.day_of(session, &mut rules, local_day, *first, sealed));
-        let folded = catching(folding).await;
-        let count = |folded| done.days += usize::from(folded != Folded::Skipped);
-        if let Some(why) = reason(folded, count)? {
-            self.leave_to_queue(session, &rules.id, *first, &why, done).await?;
+        match attempt(self.day_of(session, &mut rules, local_day, *first, sealed)).await? {
+            Attempt::Done(folded) => done.days += usize::from(folded != Folded::Skipped),
+            Attempt::Hopeless(why) => {
+                self.leave_to_queue(session, &rules.id, *first, &why, done).await?;
+            }
         }
         Ok(())
     }

@@ -96,7 +96,10 @@ impl QueueBusy {
         let mut since = self.0.lock().expect("nothing panics while it is held");
         match counted.filter(|depth| depth.messages > 0) {
             Some(depth) => Some(*since.get_or_insert(depth.at)),
-            None => since.take().and(None),
+            None => {
+                *since = None;
+                None
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::run::{MAX_HOME, ScheduledRun};
 /// The warning that the clock of an earlier sweep was ahead.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the rollups were noted as complete up to {wrong}, by a clock that was ahead; all since {back} is swept again"
+    "the rollups were noted as complete up to {wrong}, by a clock that was ahead; everything since {back} is swept again"
 )]
 struct WrongClock {
     wrong: Timestamp,

@@ -32,7 +32,7 @@ struct OtherZone {
 /// The error for a damaged state. Its time zone is lost, so no program may replace the state by itself.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the state of the rollups is damaged; delete the item, and rollups begin anew within a minute; `roomtide rollups rebuild` then makes those of the time before"
+    "the state of the rollups is damaged; delete the item, and rollups begin anew within a minute; `roomtide rollups rebuild` then makes the rollups of earlier time"
 )]
 struct DamagedState(#[source] UnreadableItem);
 

@@ -85,27 +85,30 @@ pub(crate) fn extent_of_change(
 ) -> Option<Extent> {
     let names = before.keys().chain(after.keys().filter(|name| !before.contains_key(*name)));
     let extents = names.filter_map(|name| {
-        let unknown = || MetricInfo::from(name);
-        let old = before.get(name).cloned().unwrap_or_else(unknown);
-        let new = after.get(name).cloned().unwrap_or_else(unknown);
-        if old == new || MetricRule::of(&old) == MetricRule::of(&new) {
-            return None;
-        }
-
-        let judged = |info: &MetricInfo| MetricInfo {
-            exchanges: BTreeMap::new(),
-            verdicts: BTreeMap::new(),
-            ..info.clone()
-        };
-        if MetricRule::of(&judged(&old)) != MetricRule::of(&judged(&new)) {
-            return Some(Extent::ALL);
-        }
-
-        let exchanges = differing(&old.exchanges, &new.exchanges);
-        let changed = exchanges.chain(differing(&old.verdicts, &new.verdicts));
-        changed.map(|at| Extent { first: at, last: at }).reduce(Extent::join)
+        let [old, new] =
+            [before, after].map(|known| known.get(name).cloned().unwrap_or_else(|| name.into()));
+        extent_of_metric(&old, &new)
     });
     extents.reduce(Extent::join)
+}
+
+/// The timestamps that a change of one metric concerns.
+fn extent_of_metric(old: &MetricInfo, new: &MetricInfo) -> Option<Extent> {
+    if MetricRule::of(old) == MetricRule::of(new) {
+        return None;
+    }
+
+    let without_judgements = |info: &MetricInfo| {
+        let (exchanges, verdicts) = (BTreeMap::new(), BTreeMap::new());
+        MetricRule::of(&MetricInfo { exchanges, verdicts, ..info.clone() })
+    };
+    if without_judgements(old) != without_judgements(new) {
+        return Some(Extent::ALL);
+    }
+
+    let exchanges = differing(&old.exchanges, &new.exchanges);
+    let changed = exchanges.chain(differing(&old.verdicts, &new.verdicts));
+    changed.map(|at| Extent { first: at, last: at }).reduce(Extent::join)
 }
 
 /// The keys whose values differ between the two maps.

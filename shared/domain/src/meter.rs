@@ -125,32 +125,32 @@ impl<'a> Meter<'a> {
             return Some(self);
         }
 
-        let of_role = |role: Role| {
-            let role_of =
-                |name: &MetricName, info: &MetricInfo| info.role.or_else(|| role_of_metric(name));
-            let mut found = candidates(metrics, role_of);
-            found.retain(|metric| {
-                metric.role == Some(role) && self.left_out.contains_key(metric.name)
-            });
-            if found.iter().any(Candidate::is_counter) {
-                found.retain(Candidate::is_counter);
-            }
+        let of_storage =
+            || self.of_role(metrics, Role::Storage).filter(|meter| meter.used.len() == 1);
+        self.of_role(metrics, Role::Production).or_else(of_storage)
+    }
 
-            let mut left_out = self.left_out.clone();
-            let counted = summands(&found, &mut left_out);
-            let is_one = counted.len() == 1 || role == Role::Production && !counted.is_empty();
-            left_out.retain(|name, _| counted.iter().all(|candidate| candidate.name != *name));
+    /// The meter of the metrics of a role that this meter leaves out.
+    fn of_role(&self, metrics: &'a BTreeMap<MetricName, MetricInfo>, role: Role) -> Option<Self> {
+        let role_of =
+            |name: &MetricName, info: &MetricInfo| info.role.or_else(|| role_of_metric(name));
+        let mut found = candidates(metrics, role_of);
+        found.retain(|metric| metric.role == Some(role) && self.left_out.contains_key(metric.name));
+        if found.iter().any(Candidate::is_counter) {
+            found.retain(Candidate::is_counter);
+        }
 
-            is_one.then(|| Self {
-                used: counted.iter().map(|candidate| candidate.name).collect(),
-                sold: Vec::new(),
-                is_counter: counted[0].is_counter(),
-                other_role: Some(role),
-                left_out,
-                is_unsure: false,
-            })
-        };
-        [Role::Production, Role::Storage].into_iter().find_map(of_role)
+        let mut left_out = self.left_out.clone();
+        let counted = summands(&found, &mut left_out);
+        left_out.retain(|name, _| counted.iter().all(|candidate| candidate.name != *name));
+        Some(Self {
+            used: counted.iter().map(|candidate| candidate.name).collect(),
+            sold: Vec::new(),
+            is_counter: counted.first()?.is_counter(),
+            other_role: Some(role),
+            left_out,
+            is_unsure: false,
+        })
     }
 
     /// The metrics that count.

@@ -49,7 +49,7 @@ pub(crate) struct CheckedSelect {
 
 /// The properties of the outer statement that a subquery inherits.
 #[derive(Debug, Clone)]
-pub(crate) struct Around {
+pub(crate) struct OuterQuery {
     /// The range of the outer statement, to which the subquery's own range is cut.
     pub(crate) range: Range,
     /// The tags by which the outer statement groups. The subquery groups by these tags, too.
@@ -59,7 +59,7 @@ pub(crate) struct Around {
     pub(crate) is_descending: bool,
 }
 
-impl Around {
+impl OuterQuery {
     /// The properties of a query that the subqueries in its `FROM` inherit.
     pub(crate) fn of(query: &CheckedSelect) -> Self {
         let CheckedSelect { range, dimensions, interval, is_descending, .. } = query;
@@ -141,28 +141,28 @@ impl CheckedSelect {
     }
 }
 
-/// Compiles a `SELECT`. For a subquery, `around` has the properties of the outer statement.
+/// Compiles a `SELECT`. For a subquery, `outer` has the properties of the outer statement.
 pub(crate) fn compile(
     select: &Select,
     schema: &SelectNames,
-    around: Option<&Around>,
+    outer: Option<&OuterQuery>,
     now: Timestamp,
 ) -> Result<CheckedSelect, QueryError> {
-    let is_descending = match (select.is_descending, around) {
-        (Some(own), Some(around)) if own != around.is_descending => {
+    let is_descending = match (select.is_descending, outer) {
+        (Some(own), Some(outer)) if own != outer.is_descending => {
             refuse!("subqueries must be ordered in the same direction as the query itself")
         }
-        (own, around) => own.unwrap_or(around.is_some_and(|around| around.is_descending)),
+        (own, outer) => own.unwrap_or(outer.is_some_and(|outer| outer.is_descending)),
     };
 
     let (mut range, condition) = condition::split(select.condition.as_ref(), select.zone, now)?;
     let mut compiler = Compiler::new(schema, now);
     let mut dimensions = compiler.dimensions(select)?;
-    if let Some(around) = around {
-        range.narrow(around.range.from, around.range.to);
-        dimensions.extend(around.dimensions.iter().cloned());
+    if let Some(outer) = outer {
+        range.narrow(outer.range.from, outer.range.to);
+        dimensions.extend(outer.dimensions.iter().cloned());
         compiler.is_inherited = compiler.interval.is_none();
-        compiler.interval = compiler.interval.or(around.interval);
+        compiler.interval = compiler.interval.or(outer.interval);
     }
 
     let has_own_windows = compiler.interval.is_some() && !compiler.is_inherited;
@@ -187,7 +187,7 @@ pub(crate) fn compile(
         fields,
         has_field_condition,
         // A subquery leaves out windows without values, so that the outer statement does not take them as points.
-        fill: if around.is_some() && select.fill == Fill::Null { Fill::None } else { select.fill },
+        fill: if outer.is_some() && select.fill == Fill::Null { Fill::None } else { select.fill },
         is_descending,
         rows: select.rows,
         series: select.series,

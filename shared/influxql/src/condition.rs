@@ -99,7 +99,10 @@ impl Splitting<'_> {
     /// Narrows the range by a comparison with `time`. Bounds are cut to milliseconds, like the times of points.
     fn bound(&mut self, operator: Operator, with: &Expression) -> Result<(), QueryError> {
         let at = match self.constant(with)? {
-            Constant::Time(at) => self.literal(at).ok_or_else(|| incompatible(with))??,
+            Constant::Time(at) => {
+                self.ensure_in_range(at, with)?;
+                at
+            }
             Constant::Duration(at) | Constant::Whole(at) => at,
             Constant::Text => return Err(incompatible(with)),
         };
@@ -120,23 +123,27 @@ impl Splitting<'_> {
         Ok(())
     }
 
-    /// Returns a time unchanged, or the error for a time beyond InfluxDB's range of nanoseconds. `None` if the time is
-    /// beyond the calendar, so that the error cannot name the time.
-    fn literal(&self, at: i128) -> Option<Result<i128, QueryError>> {
+    /// Refuses a time beyond InfluxDB's range of nanoseconds.
+    fn ensure_in_range(&self, at: i128, with: &Expression) -> Result<(), QueryError> {
         let way = if at >= i64::MAX.into() {
             "overflows"
         } else if at <= i128::from(i64::MIN) + 2 {
             "underflows"
         } else {
-            return Some(Ok(at));
+            return Ok(());
         };
+        // A time beyond the calendar has no text.
+        let text = self.local_text(at).ok_or_else(|| incompatible(with))?;
+        Err(QueryError::new(format!("time {text} {way} time literal")))
+    }
 
+    /// A time in the zone of the query, to the second; `None` if the time is beyond the calendar.
+    fn local_text(&self, at: i128) -> Option<String> {
         let second = i64::try_from(at.div_euclid(SECOND.into())).ok()?;
         let utc = DateTime::from_timestamp(second, 0)?;
         let ahead = self.zone.map_or(0, |zone| zone.offset(second));
         let local = utc.with_timezone(&FixedOffset::east_opt(i32::try_from(ahead).ok()?)?);
-        let text = local.to_rfc3339_opts(SecondsFormat::Secs, true);
-        Some(Err(QueryError::new(format!("time {text} {way} time literal"))))
+        Some(local.to_rfc3339_opts(SecondsFormat::Secs, true))
     }
 
     fn constant(&self, of: &Expression) -> Result<Constant, QueryError> {

@@ -7,7 +7,7 @@ use domain::{Device, Timestamp};
 
 use crate::answer::{Epoch, OutSeries};
 use crate::ast::{Name, Select, Sources};
-use crate::compile::{Around, CheckedSelect, compile};
+use crate::compile::{CheckedSelect, OuterQuery, compile};
 use crate::condition::Range;
 use crate::error::QueryError;
 use crate::function::FunctionCall;
@@ -83,25 +83,25 @@ impl<'a> Planning<'_, 'a> {
     fn plan(
         &self,
         select: &Select,
-        around: Option<&Around>,
+        outer: Option<&OuterQuery>,
     ) -> Result<Option<SelectPlan<'a>>, QueryError> {
-        let is_subquery = around.is_some();
+        let is_subquery = outer.is_some();
         match &select.sources {
             Sources::Measurements(names) => {
                 let series = self.series_of(names);
-                let query = compile(select, &SelectNames::of(&series), around, self.now)?;
+                let query = compile(select, &SelectNames::of(&series), outer, self.now)?;
                 let selection = DeviceSelection::of(query, series, is_subquery, self.now)?;
                 Ok(selection.map(SelectPlan::Devices))
             }
 
             Sources::Subqueries(selects) => {
                 let schema = self.schema_of(selects)?;
-                let query = compile(select, &schema, around, self.now)?;
+                let query = compile(select, &schema, outer, self.now)?;
                 if !query.fields.iter().any(|field| schema.fields.contains(field)) {
                     return Ok(None);
                 }
 
-                let within = Around::of(&query);
+                let within = OuterQuery::of(&query);
                 let inner = selects.iter().map(|select| self.plan(select, Some(&within)));
                 let inner: Result<Vec<_>, _> = inner.collect();
                 let inner = inner?.into_iter().flatten().collect();
@@ -125,13 +125,13 @@ impl<'a> Planning<'_, 'a> {
             };
 
             // Any windows and any order will do here, because the names do not depend on them.
-            let around = Around {
+            let outer = OuterQuery {
                 range: Range::default(),
                 dimensions: Vec::new(),
                 interval: Some(TimeWindows { length: 1, offset: 0, zone: None }),
                 is_descending: select.is_descending.unwrap_or_default(),
             };
-            let query = compile(select, &own, Some(&around), self.now)?;
+            let query = compile(select, &own, Some(&outer), self.now)?;
             schema.fields.extend(query.columns.into_iter().map(|column| column.name));
             schema.tags.extend(query.dimensions);
         }

@@ -58,6 +58,19 @@ pub enum Folded {
     Outdated,
 }
 
+/// The result of folding a bucket, and the rollup that the fold put.
+pub(crate) struct FoldedBucket {
+    pub(crate) folded: Folded,
+    pub(crate) put: Option<Rollup>,
+}
+
+impl From<Folded> for FoldedBucket {
+    /// The result of a fold that put no rollup.
+    fn from(folded: Folded) -> Self {
+        Self { folded, put: None }
+    }
+}
+
 /// The next step for a bucket, according to the stored rollup.
 pub(crate) enum FoldStep {
     /// There is nothing to do; the result is known.
@@ -76,7 +89,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 impl<S: Store> DeviceFolds<'_, S> {
     /// Folds the readings of a quarter of an hour.
     pub async fn quarter(&self, quarter: QuarterHour, assumed: Assumed) -> StoreResult<Folded> {
-        Ok(self.put_quarter(quarter, assumed).await?.0)
+        Ok(self.put_quarter(quarter, assumed).await?.folded)
     }
 
     /// Folds as [`quarter`](Self::quarter), and also returns the rollup that was put.
@@ -84,7 +97,7 @@ impl<S: Store> DeviceFolds<'_, S> {
         &self,
         quarter: QuarterHour,
         assumed: Assumed,
-    ) -> StoreResult<(Folded, Option<Rollup>)> {
+    ) -> StoreResult<FoldedBucket> {
         self.bucket(&Bounds::quarter(quarter), assumed).await
     }
 
@@ -101,16 +114,12 @@ impl<S: Store> DeviceFolds<'_, S> {
         assumed: Assumed,
     ) -> StoreResult<Folded> {
         match Bounds::day(zone, date, until) {
-            Some(bounds) => Ok(self.bucket(&bounds, assumed).await?.0),
+            Some(bounds) => Ok(self.bucket(&bounds, assumed).await?.folded),
             None => Ok(Folded::Skipped),
         }
     }
 
-    async fn bucket(
-        &self,
-        bounds: &Bounds,
-        assumed: Assumed,
-    ) -> StoreResult<(Folded, Option<Rollup>)> {
+    async fn bucket(&self, bounds: &Bounds, assumed: Assumed) -> StoreResult<FoldedBucket> {
         let key = self.key(bounds.bucket);
         for attempt in 0..MAX_ATTEMPTS {
             let known = if attempt == 0 && assumed == Assumed::Absent {
@@ -122,24 +131,24 @@ impl<S: Store> DeviceFolds<'_, S> {
 
             let bounds = &bounds.at_least(known.as_ref());
             let (rollup, folded) = match self.step(bounds, known.as_ref()) {
-                FoldStep::Done(folded) => return Ok((folded, None)),
+                FoldStep::Done(folded) => return Ok(folded.into()),
                 FoldStep::Freeze(frozen) => (*frozen, Folded::Frozen),
                 // The source is read after the version, so a fold that reads the source later also puts later.
                 FoldStep::Fold => {
                     let source = self.read(bounds).await?;
                     if known.as_ref().is_some_and(|known| self.is_losing(known, &source.rollup)) {
-                        return Ok((Folded::Frozen, None));
+                        return Ok(Folded::Frozen.into());
                     }
                     self.note(&source.named).await?;
                     match self.next(bounds, known.as_ref(), source) {
                         Ok(rollup) => (rollup, Folded::Stored),
-                        Err(folded) => return Ok((folded, None)),
+                        Err(folded) => return Ok(folded.into()),
                     }
                 }
             };
 
             if self.put(&rollup, known.as_ref()).await? {
-                return Ok((folded, Some(rollup.rollup)));
+                return Ok(FoldedBucket { folded, put: Some(rollup.rollup) });
             }
         }
 
@@ -181,7 +190,7 @@ impl<S: Store> DeviceFolds<'_, S> {
         is_closing(known.raw_until, self.session.now) && count(new) < count(&known.rollup)
     }
 
-    /// The rollup to store; `Err` if no rollup is to be stored.
+    /// The rollup to store. `Err` is the result of the fold if it stores no rollup.
     pub(crate) fn next(
         &self,
         bounds: &Bounds,

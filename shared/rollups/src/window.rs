@@ -6,7 +6,7 @@ use domain::{QuarterHour, Rollup, TimeRange};
 use table::{StoreResult, StoredReading, StoredRollup, at_once};
 
 use crate::bounds::Bounds;
-use crate::fold::{Assumed, DeviceFolds, FoldStep, Folded, Store};
+use crate::fold::{Assumed, DeviceFolds, FoldStep, Folded, FoldedBucket, Store};
 use crate::seen_rooms::named_by_readings;
 
 /// The result of folding the quarters of a range.
@@ -106,15 +106,14 @@ impl<S: Store> DeviceFolds<'_, S> {
 
     async fn fold_window(&self, found: Window) -> StoreResult<FoldedWindow> {
         self.note(&named_by_readings(found.values().flat_map(|(_, readings)| readings))).await?;
-        let folding = found.iter().map(|(quarter, it)| self.in_window(*quarter, it));
-        let folded: Vec<(QuarterHour, Folded, Option<Rollup>)> =
-            at_once(PUT_CONCURRENCY, folding).await?;
-        let mut window = FoldedWindow::default();
+        let folding = found.iter().map(|(quarter, stored)| self.in_window(*quarter, stored));
+        let results: Vec<FoldedBucket> = at_once(PUT_CONCURRENCY, folding).await?;
 
-        for (quarter, folded, put) in folded {
-            window.put.extend(put.map(|rollup| (quarter, rollup)));
+        let mut window = FoldedWindow::default();
+        for (quarter, FoldedBucket { folded, put }) in found.keys().zip(results) {
+            window.put.extend(put.map(|rollup| (*quarter, rollup)));
             match folded {
-                Folded::Stored | Folded::Frozen => drop(window.folded.insert(quarter)),
+                Folded::Stored | Folded::Frozen => drop(window.folded.insert(*quarter)),
                 Folded::Outdated => window.is_outdated = true,
                 Folded::Skipped => {}
             }
@@ -126,13 +125,12 @@ impl<S: Store> DeviceFolds<'_, S> {
         &self,
         quarter: QuarterHour,
         (known, readings): &Stored,
-    ) -> StoreResult<(QuarterHour, Folded, Option<Rollup>)> {
-        let (folded, put) = match self.folded_once(quarter, known.as_ref(), readings).await? {
-            Some(folded) => folded,
+    ) -> StoreResult<FoldedBucket> {
+        match self.folded_once(quarter, known.as_ref(), readings).await? {
+            Some(result) => Ok(result),
             // Another fold has put the rollup meanwhile, so the readings may have changed too.
-            None => self.put_quarter(quarter, Assumed::Nothing).await?,
-        };
-        Ok((quarter, folded, put))
+            None => self.put_quarter(quarter, Assumed::Nothing).await,
+        }
     }
 
     /// Puts the fold of readings that were read after the rollup `known`, and returns the result. `None` if the stored
@@ -142,20 +140,21 @@ impl<S: Store> DeviceFolds<'_, S> {
         quarter: QuarterHour,
         known: Option<&StoredRollup>,
         readings: &[StoredReading],
-    ) -> StoreResult<Option<(Folded, Option<Rollup>)>> {
+    ) -> StoreResult<Option<FoldedBucket>> {
         let bounds = Bounds::quarter(quarter);
         let (rollup, folded) = match self.step(&bounds, known) {
-            FoldStep::Done(folded) => return Ok(Some((folded, None))),
+            FoldStep::Done(folded) => return Ok(Some(folded.into())),
             FoldStep::Freeze(frozen) => (*frozen, Folded::Frozen),
             FoldStep::Fold => {
                 let source = self.of_readings(readings);
                 match self.next(&bounds, known, source) {
                     Ok(rollup) => (rollup, Folded::Stored),
-                    Err(folded) => return Ok(Some((folded, None))),
+                    Err(folded) => return Ok(Some(folded.into())),
                 }
             }
         };
 
-        Ok(self.put(&rollup, known).await?.then_some((folded, Some(rollup.rollup))))
+        let is_put = self.put(&rollup, known).await?;
+        Ok(is_put.then_some(FoldedBucket { folded, put: Some(rollup.rollup) }))
     }
 }

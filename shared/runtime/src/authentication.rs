@@ -18,7 +18,7 @@ const MAX_CACHED_TOKENS: usize = 10_000;
 const NO_EDITS: &str = "Without authentication (Auth=off) anybody may read and store readings, and nobody may edit or delete without an admin token.";
 
 /// The refusal of an admin token in an address: browsers keep addresses in their histories, and servers in their logs.
-const ADMIN_IN_ADDRESS: &str = "An admin token is not taken in an address, nor for one that stores a reading; use a write token.";
+const ADMIN_IN_ADDRESS: &str = "An admin token is not taken in an address, nor by an address that stores a reading; use a write token.";
 
 /// The refusal of a view token in an address. A link that shows a home has the token after `#`: browsers do not send
 /// this part, so no log has it.

@@ -148,7 +148,7 @@ pub enum ConfigError {
     },
     /// Data would be kept for a shorter time than the finer data that it is made from.
     #[error(
-        "{name} is {days} and {finer} is {finer_days}; rollups are kept at least as long as what they sum up, and 0 is for ever"
+        "{name} is {days} and {finer} is {finer_days}; rollups are kept at least as long as the data that they sum up; 0 means for ever"
     )]
     Shorter {
         /// The variable of the retention that is too short.

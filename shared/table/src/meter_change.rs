@@ -99,7 +99,11 @@ impl MeterChange {
                 return Err(BehindError::Full(id));
             }
         }
+        self.climb(id, found)
+    }
 
+    /// Adds a meter above the device, and names the next meter to read.
+    fn climb(&mut self, id: DeviceId, found: Option<Device>) -> Result<(), BehindError> {
         let further = found.as_ref().and_then(|device| device.behind().cloned());
         self.above.push((id, found));
         let meter = || self.above[0].0.clone();

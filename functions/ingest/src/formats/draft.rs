@@ -67,7 +67,7 @@ pub(crate) enum Fault {
         if *days == 1 { "a day".to_owned() } else { format!("{days} days") }
     )]
     Ahead { at: Timestamp, arrived: Timestamp, days: i64 },
-    #[error("is beyond the {0} readings that an MQTT message stores; send it in another one")]
+    #[error("is beyond the {0} readings that an MQTT message stores; send it in another message")]
     TooManyOfMessage(usize),
     #[error("is beyond the {0} devices that one event of a source may have")]
     TooManyFetchedDevices(usize),

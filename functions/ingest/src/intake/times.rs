@@ -39,23 +39,23 @@ impl Times {
     ) -> Result<(), Refusal> {
         let max_ahead =
             if MetricName::are_prices(metrics.keys()) { MAX_PRICES_AHEAD } else { MAX_AHEAD };
-        self.fault(at, max_ahead).map_err(|fault| Refusal::of("timestamp", fault))
+        self.ensure_allowed(at, max_ahead).map_err(|fault| Refusal::of("timestamp", fault))
     }
 
     /// Refuses a timestamp that is more than `max_ahead` after the arrival, before the earliest, or beyond the
     /// retention.
-    pub(crate) fn fault(&self, at: Timestamp, max_ahead: TimeDelta) -> Result<(), Fault> {
+    pub(crate) fn ensure_allowed(&self, at: Timestamp, max_ahead: TimeDelta) -> Result<(), Fault> {
         let Self { arrived, earliest, retention_days } = *self;
-        let kept = |days: &u32| at >= arrived.saturating_add(-TimeDelta::days((*days).into()));
         check_lead(at, arrived, max_ahead)?;
-        let fault = if at < earliest {
-            Fault::ClockNotSet { at, earliest }
-        } else if let Some(days) = retention_days.filter(|days| !kept(days)) {
-            Fault::TooOld { at, days }
-        } else {
-            return Ok(());
-        };
-        Err(fault)
+        if at < earliest {
+            return Err(Fault::ClockNotSet { at, earliest });
+        }
+
+        let is_kept = |days: u32| at >= arrived.saturating_add(-TimeDelta::days(days.into()));
+        match retention_days {
+            Some(days) if !is_kept(days) => Err(Fault::TooOld { at, days }),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -69,18 +69,18 @@ impl FetchedMessage {
         let mut devices = BTreeSet::new();
         let mut refusal = |reading: &Reading| {
             let device = &reading.device;
+            let refused = |fault| Some(Refusal::of("device_id", fault).at(None));
+            if device.is_of_source() && !self.own {
+                return refused(Fault::SourceState);
+            }
+
             if devices.len() < MAX_FETCHED_DEVICES {
                 devices.insert(device.clone());
             }
-
-            let fault = if device.is_of_source() && !self.own {
-                Fault::SourceState
-            } else if devices.contains(device) {
+            if devices.contains(device) {
                 return None;
-            } else {
-                Fault::TooManyFetchedDevices(MAX_FETCHED_DEVICES)
-            };
-            Some(Refusal::of("device_id", fault).at(None))
+            }
+            refused(Fault::TooManyFetchedDevices(MAX_FETCHED_DEVICES))
         };
 
         let Assembled { timed, arrivals, rejected, .. } = assembled;

@@ -138,33 +138,25 @@ impl Reader<'_> {
             return Ok(LineTime { nanos: i128::from(at.as_millis()) * MILLISECOND, at });
         };
 
-        let by_precision = self.precision.time(number);
-        if let Some(time) = by_precision.filter(|time| self.is_allowed(time.at)) {
-            return Ok(time);
+        let time = self.allowed_time(number, self.precision);
+        if time.is_ok() {
+            return time;
         }
 
-        let fits =
-            |other: &Precision| other.time(number).is_some_and(|time| self.is_allowed(time.at));
-        let fitting = Precision::ALL.into_iter().find(fits);
-
-        let precision = self.precision.of(number).name();
-        let shown = by_precision.map_or_else(
+        let is_allowed_in = |other: &Precision| self.allowed_time(number, *other).is_ok();
+        let Some(fitting) = Precision::ALL.into_iter().find(is_allowed_in) else { return time };
+        let at = self.precision.time(number).map_or_else(
             || "outside of the years 1970 to 9999".to_owned(),
             |time| time.at.to_string(),
         );
-        Err(match (by_precision, fitting) {
-            (_, Some(fitting)) => {
-                LineFault::Precision { number, at: shown, precision, meant: fitting.name() }
-            }
-            (Some(time), None) => {
-                self.times.fault(time.at, MAX_AHEAD).expect_err("it is not allowed").into()
-            }
-            (None, None) => LineFault::Timestamp(number),
-        })
+        let precision = self.precision.of(number).name();
+        Err(LineFault::Precision { number, at, precision, meant: fitting.name() })
     }
 
-    fn is_allowed(&self, at: Timestamp) -> bool {
-        self.times.fault(at, MAX_AHEAD).is_ok()
+    fn allowed_time(&self, number: i64, precision: Precision) -> Result<LineTime, LineFault> {
+        let time = precision.time(number).ok_or(LineFault::Timestamp(number))?;
+        self.times.ensure_allowed(time.at, MAX_AHEAD)?;
+        Ok(time)
     }
 }
 

@@ -78,10 +78,10 @@ pub(crate) fn foreign(rejected: Vec<FieldError>) -> Problem {
 pub struct Receipt {
     /// The number of readings that are stored.
     pub accepted: usize,
-    /// Stored by an earlier attempt of the request and skipped by this attempt, even if deleted since.
+    /// The number of readings that an earlier attempt has stored. This attempt skips them, even if they were deleted since.
     #[serde(skip_serializing_if = "is_zero")]
     pub accepted_before: usize,
-    /// Refused, and why.
+    /// The refused readings, each with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<FieldError>,
     /// The indices of further refused readings, for whose messages the answer has no room.

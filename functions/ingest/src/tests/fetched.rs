@@ -58,6 +58,18 @@ async fn one_event_is_of_64_devices() {
     assert_eq!(reply["rejected"], refused);
 }
 
+#[tokio::test]
+async fn a_refused_state_of_a_source_takes_no_place_of_a_device() {
+    let bench = Bench::new();
+    let ids = (0..64).map(|n| format!("source:s{n:02}")).chain(["good".to_owned()]);
+    let rows: Vec<Value> = ids.map(|id| json!({"device_id": id, "t": 1})).collect();
+    let reply = bench.fetch("{}", &json!(rows).to_string()).await;
+    assert_eq!(
+        (&reply["accepted"], reply["rejected"].as_array().map(Vec::len)),
+        (&json!(1), Some(64))
+    );
+}
+
 /// An answer with rows of several days comes in several events.
 #[tokio::test]
 async fn a_source_introduces_64_devices_in_all_its_events() {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 
 use crate::{
-    Condition, Decimal, FoldRules, MetricMeans, MetricName, QuarterHour, Reading, TimeRange,
-    Timestamp,
+    Condition, Decimal, FoldRules, MetricMeans, MetricName, MetricRule, QuarterHour, Reading,
+    TimeRange, Timestamp,
 };
 
 /// The data from which an episode is computed.
@@ -80,49 +80,62 @@ pub fn exact_episodes(
     range: TimeRange,
 ) -> Vec<Episode> {
     let mut found: Vec<Episode> = Vec::new();
-    let rules: Vec<_> = conditions.iter().map(|condition| rules.rule(&condition.metric)).collect();
-    // For each condition, the newest value of its metric.
-    let mut values: Vec<Option<(Timestamp, &Decimal)>> = vec![None; conditions.len()];
+    let newest =
+        |condition| NewestValue { condition, rule: rules.rule(&condition.metric), value: None };
+    let mut newest: Vec<_> = conditions.iter().map(newest).collect();
 
     let times = readings.iter().map(|reading| reading.at).chain([range.to()]);
     let ends = times.skip(1);
     for (reading, end) in readings.iter().zip(ends) {
-        for ((condition, rule), value) in conditions.iter().zip(&rules).zip(&mut values) {
-            let new = reading.metrics().get(&condition.metric);
-            if let Some(new) = new.filter(|new| rule.counts(new)) {
-                *value = Some((reading.at, new));
-            }
-        }
+        newest.iter_mut().for_each(|newest| newest.take(reading));
+        let matches: Option<Vec<_>> = newest.iter().map(NewestValue::matching).collect();
+        let Some(matches) = matches else { continue };
 
-        let holds = conditions.iter().zip(&values).map(|(condition, value)| {
-            let (at, value) = (*value)?;
-            condition.interval.contains(value).then(|| at.saturating_add(MAX_HOLD))
-        });
-        let Some(until) = holds.collect::<Option<Vec<_>>>().and_then(|ends| ends.into_iter().min())
-        else {
-            continue;
-        };
+        let valid = matches.iter().map(|(at, _)| at.saturating_add(MAX_HOLD)).min();
+        let to = end.min(range.to()).min(valid.unwrap_or(end));
+        let Ok(held) = TimeRange::new(reading.at.max(range.from()), to) else { continue };
 
-        let (from, to) = (reading.at.max(range.from()), end.min(until).min(range.to()));
-        let Ok(held) = TimeRange::new(from, to) else { continue };
-
-        let episode = match found.last_mut() {
-            Some(last) if last.range.to() == held.from() => {
-                last.range = TimeRange::new(last.range.from(), held.to()).expect("it only grows");
-                last
-            }
-            _ => {
-                let (basis, extremes) = (Basis::Readings, BTreeMap::new());
-                found.push(Episode { range: held, basis, extremes });
-                found.last_mut().expect("it was pushed")
-            }
-        };
-        for (condition, value) in conditions.iter().zip(&values) {
-            let (_, value) = value.expect("it holds");
+        let episode = extended_or_new(&mut found, held);
+        for (condition, (_, value)) in conditions.iter().zip(matches) {
             note(&mut episode.extremes, &condition.metric, value, value);
         }
     }
     found
+}
+
+/// The newest value of a condition's metric.
+struct NewestValue<'a> {
+    condition: &'a Condition,
+    rule: MetricRule,
+    value: Option<(Timestamp, &'a Decimal)>,
+}
+
+impl<'a> NewestValue<'a> {
+    fn take(&mut self, reading: &'a Reading) {
+        let new = reading.metrics().get(&self.condition.metric);
+        if let Some(new) = new.filter(|new| self.rule.counts(new)) {
+            self.value = Some((reading.at, new));
+        }
+    }
+
+    /// The value and its time, if the value matches the condition.
+    fn matching(&self) -> Option<(Timestamp, &'a Decimal)> {
+        self.value.filter(|(_, value)| self.condition.interval.contains(value))
+    }
+}
+
+/// The last episode, made longer if `held` follows it at once; otherwise a new episode.
+fn extended_or_new(found: &mut Vec<Episode>, held: TimeRange) -> &mut Episode {
+    match found.last_mut() {
+        Some(last) if last.range.to() == held.from() => {
+            last.range = TimeRange::new(last.range.from(), held.to()).expect("it only grows");
+        }
+        _ => {
+            let (basis, extremes) = (Basis::Readings, BTreeMap::new());
+            found.push(Episode { range: held, basis, extremes });
+        }
+    }
+    found.last_mut().expect("there is one")
 }
 
 fn note(

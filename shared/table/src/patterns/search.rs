@@ -141,12 +141,7 @@ impl<D: Db> Patterns<'_, D> {
         for _ in 0..MAX_ATTEMPTS {
             let stored = self.stored_entries(device.id()).await?;
             let wrong = entry_companions(device.id(), &stored, &device.search_entries());
-            let mut is_still = true;
-            // After a refused write, the remaining chunks are not written: all are made again for the edited device.
-            for some in wrong.chunks(MAX_ENTRIES) {
-                is_still = is_still && self.write_entries(&device, some).await?;
-            }
-            if is_still {
+            if self.write_all_entries(&device, &wrong).await? {
                 return Ok(wrong.len());
             }
 
@@ -179,6 +174,17 @@ impl<D: Db> Patterns<'_, D> {
         };
         self.read_items(ItemQuery::of(pk.as_str()), usize::MAX, add).await?;
         Ok(entries)
+    }
+
+    /// Writes entries of a device in several transactions. Returns `false` at the first transaction that is refused
+    /// because the device has changed since the read.
+    async fn write_all_entries(self, device: &Device, entries: &[Companion]) -> StoreResult<bool> {
+        for some in entries.chunks(MAX_ENTRIES) {
+            if !self.write_entries(device, some).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Writes entries of a device, unless the device has changed since the read. Returns whether they are written.
