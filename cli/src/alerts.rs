@@ -227,6 +227,7 @@ fn act(args: &Args, client: &Client) -> anyhow::Result<ExitCode> {
         Command::Export { file } => return export(client, file.as_deref()),
         Command::Import { file, dry_run } => return import(client, file, *dry_run),
     }
+
     Ok(ExitCode::SUCCESS)
 }
 

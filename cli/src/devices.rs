@@ -64,6 +64,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         show(&wrong);
         bail!("{name} has {}; nothing is sent", counted(number(wrong.len()), "error"));
     }
+
     if set.dry_run {
         let cells = edits.iter().map(|edit| edit.members).sum();
         let (devices, cells) =
@@ -71,6 +72,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         print(format_args!("{devices} would be edited, {cells} set or removed"));
         return Ok(ExitCode::SUCCESS);
     }
+
     let refused = args.at.work(Unnamed::Server, |client| {
         stop_on_ctrl_c(client.interrupted());
         send(&edits, client)

@@ -126,6 +126,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     if args.rollups {
         return export_rollups(args, range, format);
     }
+
     let exported =
         args.at.work(Unnamed::Data, |client| Export::open(args, client)?.write(format))?;
     let Exported { readings, devices, gone, inexact } = exported;
@@ -135,6 +136,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
             "deleted meanwhile, so that readings that were there may lack: {devices}"
         ));
     }
+
     let file = args.file.display();
     let (readings, devices) = (counted(readings, "reading"), counted(devices, "device"));
     let said = format!("{readings} of {devices} written to {file}{inexact}");

@@ -174,6 +174,7 @@ fn run_in(mut runtime: Builder, cli: Cli) -> ExitCode {
         }
         Some(Command::Qr) => succeeded(qr::run()),
     };
+
     match (result, output::lost()) {
         (Err(error), _) => {
             print_error(format_args!("{error:#}"));

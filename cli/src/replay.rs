@@ -99,6 +99,7 @@ async fn replay(system: &System, file: &Path) -> anyhow::Result<String> {
             "fetching -> done".to_owned()
         }
     };
+
     system.settle().await?;
     Ok(answer)
 }
@@ -121,6 +122,7 @@ fn recognise(text: &str) -> anyhow::Result<SampleEvent> {
             serde_json::from_value(event).context("not an HTTP event of payload format 2.0")?;
         return Ok(SampleEvent::Http(event));
     }
+
     if let Some(records) = event.get("Records").and_then(Value::as_array) {
         let of = |source: &'static str| move |record: &Value| record["eventSource"] == source;
         if !records.is_empty() && records.iter().all(of("aws:sqs")) {
@@ -135,20 +137,25 @@ fn recognise(text: &str) -> anyhow::Result<SampleEvent> {
             serde_json::from_value(event).context("not stream records")?,
         ));
     }
+
     if event["source"] == "roomtide.fetching" {
         return Ok(SampleEvent::Iot(
             serde_json::from_value(event).context("not what was fetched")?,
         ));
     }
+
     if is_of(&event["resources"], "FetchingFunction") {
         return Ok(SampleEvent::Fetching(serde_json::from_value(event)?));
     }
+
     if event["source"] == "roomtide.hint" || is_of(&event["resources"], "AlertingFunction") {
         return Ok(SampleEvent::Alerting(serde_json::from_value(event)?));
     }
+
     if event["source"] == "aws.events" {
         return Ok(SampleEvent::Rollup(serde_json::from_value(event)?));
     }
+
     let named = ["device_id", "topic"].into_iter().find(|name| event.get(name).is_some());
     if let Some(named) = named {
         let event = serde_json::from_value(event).with_context(|| {
@@ -156,6 +163,7 @@ fn recognise(text: &str) -> anyhow::Result<SampleEvent> {
         })?;
         return Ok(SampleEvent::Iot(event));
     }
+
     bail!(
         "no function takes this; expected an event of API Gateway (with requestContext), \
          an IoT rule's message (with device_id or topic), stream records or a queue's messages (with Records), \

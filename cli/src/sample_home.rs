@@ -79,6 +79,7 @@ pub(crate) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::R
         let created = private::options().create(true).truncate(true).open(marker);
         created.with_context(|| format!("cannot write {}", marker.display()))?;
     }
+
     let home = SampleHome::read()?;
     let now = SystemClock.now();
     let from = now.saturating_add(-data::LAP);
@@ -93,6 +94,7 @@ pub(crate) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::R
         Box::pin(loader.store()).await?;
         bar.inc(1);
     }
+
     drop(loader);
     bar.finish_and_clear();
     print("Rolling up today's readings.");
@@ -106,6 +108,7 @@ pub(crate) async fn fill(system: &System, directory: Option<&Path>) -> anyhow::R
         let send = async |request| system.send(request).await;
         request(send, "PATCH", &path, "application/json", body).await?;
     }
+
     if let Some((unfinished, stored)) = unfinished.zip(stored(directory)) {
         fs::rename(&unfinished, &stored)
             .with_context(|| format!("cannot rename {}", unfinished.display()))?;

@@ -150,6 +150,7 @@ fn act(args: &SourcesArgs, client: &Client) -> anyhow::Result<ExitCode> {
         }
         SourcesAction::Import { file, dry_run } => return import(client, file, *dry_run),
     }
+
     Ok(ExitCode::SUCCESS)
 }
 

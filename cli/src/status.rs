@@ -71,6 +71,7 @@ fn ask(client: &Client) -> anyhow::Result<Status> {
         time_zone: text("tz"),
         command_version: env!("ROOMTIDE_VERSION"),
     };
+
     for page in ListPages::<ReportingDevice>::of(client, "/devices?latest=true", 1_000) {
         let page = page?;
         status.more_devices = status.devices >= MAX_COUNTED;
@@ -81,6 +82,7 @@ fn ask(client: &Client) -> anyhow::Result<Status> {
         let newest = page.into_iter().filter_map(|device| device.latest?.timestamp).max();
         status.newest_reading = status.newest_reading.max(newest);
     }
+
     Ok(status)
 }
 

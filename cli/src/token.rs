@@ -191,6 +191,7 @@ async fn act(
             }
         }
     }
+
     Ok(())
 }
 
@@ -252,11 +253,13 @@ fn issue(create: Create) -> anyhow::Result<(Token, String)> {
         None if any => Some(WritableDevices::Any),
         None => (!devices.is_empty()).then_some(WritableDevices::Only(devices)),
     };
+
     let has_tags = !device_tags.is_empty() || room_tag.is_some();
     let has_places = !room.is_empty() || !home.is_empty();
     if has_places && !matches!(create.scope, ScopeName::View) {
         bail!("--room and --home go with --scope view; the others are for all rooms");
     }
+
     let scope = match (create.scope, devices) {
         (ScopeName::Write, None) => {
             bail!("a write token needs at least one --device, a --prefix, or --any")
@@ -282,6 +285,7 @@ fn issue(create: Create) -> anyhow::Result<(Token, String)> {
         }
         (ScopeName::Admin, None) => Scope::Admin,
     };
+
     let new = NewToken { scope, name, lifetime: create.expires, issued_by: None };
     Ok(new.make(SystemClock.now())?)
 }

@@ -159,6 +159,7 @@ fn without_comments(script: &str) -> String {
             kept.push('\n');
         }
     }
+
     kept
 }
 

@@ -40,6 +40,7 @@ pub(super) fn over(
             known.insert(name.to_owned(), typed_value(name, value)?);
         }
     }
+
     Ok(Value::Object(known))
 }
 

@@ -46,6 +46,7 @@ pub(super) fn rule(rule: &Value) -> String {
     if let Some(seconds) = rule["silent_after"].as_f64() {
         writeln!(lines, "  silent after {} minutes", seconds / 60.0).unwrap_or_default();
     }
+
     let states = rule["states"].as_array().map(Vec::as_slice).unwrap_or_default();
     let rows: Vec<_> = states.iter().map(state).collect();
     lines + &columns(&rows).lines().map(|line| format!("  {line}\n")).collect::<String>()
@@ -93,13 +94,16 @@ pub(super) fn preview(answer: &Value) -> String {
             ]);
         }
     }
+
     lines += &columns(&rows);
     if elements(answer, "subjects").any(|subject| subject["by"] == "extremes") {
         lines += "of a part of it the readings have expired, and extremes of 15 minutes answer\n";
     }
+
     if answer.get("rollups_lack").is_some() {
         lines += "late readings are not rolled up yet; what they change may be missing\n";
     }
+
     if answer["has_more_subjects"] == true {
         lines += "and further subjects; --subject asks for one\n";
     }

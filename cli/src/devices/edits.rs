@@ -47,6 +47,7 @@ pub(super) fn read(file: impl Read) -> anyhow::Result<(Vec<DeviceEdit>, Vec<Refu
     if let Some(line) = unclosed_quote(&bytes) {
         bail!("line {line}: a cell begins with a quote that nothing closes");
     }
+
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(&*bytes);
     let columns = columns(reader.headers()?)?;
     let (mut edits, mut wrong) = (Vec::new(), Vec::new());
@@ -69,6 +70,7 @@ pub(super) fn read(file: impl Read) -> anyhow::Result<(Vec<DeviceEdit>, Vec<Refu
             }
         }
     }
+
     Ok((edits, wrong))
 }
 
@@ -110,6 +112,7 @@ fn columns(header: &csv::StringRecord) -> anyhow::Result<Vec<Column>> {
         let attribute = name.parse().map(Column::Attribute);
         attribute.map_err(|why| anyhow!("line 1, column {:?}: {why}", excerpt(name)))
     };
+
     let columns: Vec<Column> = header.iter().map(column).collect::<anyhow::Result<_>>()?;
     let devices = columns.iter().filter(|column| **column == Column::Device).count();
     ensure!(devices == 1, "line 1 needs one column {DEVICE}; it has {devices}");
@@ -117,6 +120,7 @@ fn columns(header: &csv::StringRecord) -> anyhow::Result<Vec<Column>> {
         let is_twice = header.iter().take(n).any(|earlier| earlier == name);
         ensure!(!is_twice, "line 1: the column {name} stands there twice");
     }
+
     ensure!(columns.len() > 1, "line 1 has no column besides {DEVICE}: there is nothing to set");
     Ok(columns)
 }
@@ -141,6 +145,7 @@ fn edit(
             wrong.extend(set.err().map(|why| format!("column {}: {why}", column.name())));
         }
     }
+
     match device {
         Some(device) if wrong.is_empty() => {
             Ok(DeviceEdit { line, device, body: body.to_string(), members })

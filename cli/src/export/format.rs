@@ -42,9 +42,11 @@ impl FileFormat {
             let kind = asked.unwrap_or(Kind::Ndjson);
             return Ok(Self { kind, gzip: false, is_stdout: true });
         }
+
         if path.is_dir() || path.to_string_lossy().ends_with(is_separator) {
             bail!("{shown} is a directory; an export needs the name of a file");
         }
+
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let (name, gzip) = name.strip_suffix(".gz").map_or((name, false), |name| (name, true));
         let end = name.rsplit_once('.').map(|(_, end)| end);
@@ -59,6 +61,7 @@ impl FileFormat {
                  .parquet; or --format"
             ),
         };
+
         if gzip && kind == Kind::Parquet {
             bail!("{shown}: Parquet is compressed inside; expected a name without .gz");
         }

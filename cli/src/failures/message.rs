@@ -188,6 +188,7 @@ impl FailureMessage {
             );
             return Self { kind: Kind::Stream, about, replay: Replay::Impossible(todo) };
         }
+
         let Some(event) = request_payload else { return Self::unknown(body) };
         let sender = event.get("topic").or(event.get("device_id")).and_then(Value::as_str);
         let payload = response_payload.unwrap_or_default();

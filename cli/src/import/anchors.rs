@@ -30,6 +30,7 @@ pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchor
     if let Some(error) = failed {
         return Err(error);
     }
+
     let from = ends.get(behind).copied().unwrap_or_else(|| ends[ends.len() - 1] + 1);
     anchors.live = client.first_from(device, metric, from)?.map(|(at, _)| at);
     for (device, metric) in counters {
@@ -45,6 +46,7 @@ pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchor
             anchors.counters.insert((device, metric), found);
         }
     }
+
     Ok(anchors)
 }
 

@@ -214,6 +214,7 @@ impl ImportArgs {
         if let Some(asked) = self.format.filter(|asked| !asked.is_also(format)) {
             bail!("{file} is {}; --format says that it is {}", format.name(), asked.name());
         }
+
         let has_points = format.has_points();
         let is_lines = format == Format::LineProtocol;
         let has_databases = is_lines || format == Format::InfluxDb;
@@ -223,6 +224,7 @@ impl ImportArgs {
             matches!(format, Format::Ndjson | Format::ExportedLines)
                 && self.csv.is_any_given(true, true)
         };
+
         let is_selected = self.from.is_some() || self.to.is_some() || !self.only.is_empty();
         let is_precise = self.precision != TimePrecision::default();
         let has_rules = self.line_rules() != LineRules::default();
@@ -239,9 +241,11 @@ impl ImportArgs {
         if let Some((_, options)) = unfit.into_iter().find(|(is_unfit, _)| *is_unfit) {
             bail!("{file} is {}; {options} not fit it", format.name());
         }
+
         if has_points && self.csv.map.len() > 1 {
             bail!("--map: one file maps all series of {file}");
         }
+
         if has_points && self.merge {
             bail!("--merge: points are always merged with what the table has");
         }

@@ -104,6 +104,7 @@ impl Energy {
                 self.devices.insert(device.clone(), Learned { device: new, about: about.clone() });
             }
         }
+
         let known = &self.devices[device].device;
         for name in reading.metrics().keys() {
             let Some(info) = known.metrics().get(name) else { continue };
@@ -156,6 +157,7 @@ impl Counter {
         if at <= self.newest {
             return;
         }
+
         self.newest = at;
         let rule = MetricRule::Counter(self.rule.clone());
         let sample = rule.sample(reading, name);
@@ -182,6 +184,7 @@ impl Counter {
                 }
             }
         }
+
         self.last = sample.or(self.last.take());
     }
 
@@ -227,13 +230,16 @@ impl Counter {
         if differs(&total(&ours), &total(theirs)) {
             text += &format!(", {OWN} {}{unit}", shown(&total(theirs)));
         }
+
         let zeros = counted(self.zeros.count, "zero or negative value");
         if self.zeros.count > 0 {
             text += &format!("\n    {zeros} left out: {}", self.zeros.shown());
         }
+
         for (name, events) in &self.events {
             text += &format!("\n    {} {name}: {}", events.count, events.shown());
         }
+
         if self.gaps.count > 0 {
             let Gaps { count, longest, amount } = &self.gaps;
             text += &format!(
@@ -243,6 +249,7 @@ impl Counter {
                 shown(&self.amount(amount))
             );
         }
+
         let zero = Exact::zero();
         let differing: Vec<_> = ours
             .iter()
@@ -252,6 +259,7 @@ impl Counter {
         for (month, ours, theirs) in differing.iter().take(MAX_MONTHS) {
             text += &format!("\n    {month}: {}, {OWN} {}", shown(ours), shown(theirs));
         }
+
         if differing.len() > MAX_MONTHS {
             text += &format!("\n    and {} more months", differing.len() - MAX_MONTHS);
         }

@@ -158,23 +158,28 @@ impl fmt::Display for Estimate {
             writeln!(f, "series       {}", self.listed.len())?;
             self.listed.write(f, "points")?;
         }
+
         write!(f, "{}", self.energy)?;
         writeln!(f, "readings     {}", self.readings)?;
         if let Some((first, last)) = self.span {
             writeln!(f, "             from {first} to {last}")?;
         }
+
         if self.folded > 0 {
             let text = "lines of the same device and timestamp as another";
             writeln!(f, "duplicates   {} {text}", self.folded)?;
         }
+
         writeln!(f, "devices      {}", self.devices.len())?;
         if !self.lists_series {
             self.listed.write(f, "readings")?;
         }
+
         writeln!(f, "rooms        {}", self.rooms.len())?;
         if self.registry > 0 {
             writeln!(f, "registry     {} devices and rooms", self.registry)?;
         }
+
         writeln!(f, "requests     {}", self.requests)?;
         writeln!(f, "write units  {}", self.write_units())?;
         let rollups = &self.rollups;
@@ -205,6 +210,7 @@ impl fmt::Display for Estimate {
                 shown_time(of_table / HOME_UNITS)
             )?,
         }
+
         let count = self.readings;
         if let Some(thinned) = self.thinned
             && count >= WORTH_THINNING * thinned.max(1)
@@ -221,6 +227,7 @@ impl fmt::Display for Estimate {
                 days(thin_of_table)
             )?;
         }
+
         write!(f, "{}", self.refusals)
     }
 }

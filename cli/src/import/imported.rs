@@ -274,6 +274,7 @@ impl<'a> Imported<'a> {
             }
             Err(why) => Ended { is_lossy: false, text: format!("not read back: {why}") },
         };
+
         // Without the table, the report does not tell what devices had before.
         let is_past_known = table.is_ok();
         let has_address = state.import.url.is_some();
@@ -287,6 +288,7 @@ impl<'a> Imported<'a> {
                 "\n{report} takes the import back: roomtide import --take-back {report}{url}"
             );
         }
+
         Ok(ended)
     }
 }

@@ -130,6 +130,7 @@ fn is_match(pattern: &str, text: &str) -> bool {
             }
         }
     }
+
     pattern[at..].iter().all(|c| *c == '*')
 }
 

@@ -275,6 +275,7 @@ fn refused<'a>(
         };
         (Refusal { line: entry.map_or(0, |entry| entry.line), reason }, entry)
     };
+
     let name = |error: &FieldError| {
         let field = error.field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
         refused(error.index, format!("{field}{}", error.message))

@@ -56,6 +56,7 @@ pub(super) fn begin<'a>(
             "{file}, or an option, has changed since the interrupted import; starting over"
         ));
     }
+
     if state.stored.lines > 0 {
         match look_for(state.stored.witness.as_ref(), client)? {
             Earlier::Found => {
@@ -75,9 +76,11 @@ pub(super) fn begin<'a>(
             }
         }
     }
+
     if state.stored.lines == 0 {
         tell_of_sample_home(client);
     }
+
     let imported = Imported::begin(client, state)?;
     if let Some(why) = imported.why_unknown() {
         print(format_args!(

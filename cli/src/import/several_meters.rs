@@ -63,6 +63,7 @@ impl fmt::Display for Meters {
                 )?;
             }
         }
+
         for (device, metrics) in self.several.iter().take(MAX_NAMED) {
             write!(
                 f,
@@ -75,6 +76,7 @@ impl fmt::Display for Meters {
                 metrics[0],
             )?;
         }
+
         if self.several.len() > MAX_NAMED {
             write!(f, "\nand {} more devices with several", self.several.len() - MAX_NAMED)?;
         }

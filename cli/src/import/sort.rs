@@ -111,6 +111,7 @@ pub(crate) fn sorted<T: Sortable>(
             (taken, bytes) = (0, 0);
         }
     }
+
     run.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     let disk = runs.last().map_or(0, |(_, to)| *to);
     let mut sources: Vec<Run<T>> = vec![Run::Memory(run.into_iter())];
@@ -122,6 +123,7 @@ pub(crate) fn sorted<T: Sortable>(
             Run::Disk(BufReader::with_capacity(64 << 10, part))
         }));
     }
+
     let (runs, heads, next) = (sources, Vec::new(), BinaryHeap::new());
     let mut merged = Merged { runs, heads, next, count, disk };
     for run in 0..merged.runs.len() {

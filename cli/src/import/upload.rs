@@ -83,15 +83,18 @@ impl fmt::Display for Summary {
             let text = "joined another of the same device and timestamp";
             write!(f, "\n{} {text}", counted(self.folded, "line"))?;
         }
+
         if self.updated > 0 {
             let what = if self.updated == 1 { "device or room" } else { "devices and rooms" };
             write!(f, "\n{} {what} updated", self.updated)?;
         }
+
         if self.unset > 0 {
             let what =
                 if self.unset == 1 { "device or room has" } else { "devices and rooms have" };
             write!(f, "\n{} {what} no settings to restore", self.unset)?;
         }
+
         if self.refused_before > 0 {
             let text = "refused by the server before the import was interrupted (--again sends all once more)";
             write!(f, "\n{} {text}", counted(self.refused_before, "reading"))?;

@@ -70,6 +70,7 @@ pub(crate) async fn export(
     if let Some(unknown) = only.iter().find(|id| !devices.contains_key(id)) {
         bail!("there is no device {:?}", unknown.to_string());
     }
+
     let meant = |id: &&DeviceId| only.is_empty() || only.contains(id);
     let meant: Vec<&DeviceId> = devices.keys().filter(meant).collect();
     let bar = progress::bar(meant.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {left}")?;
@@ -110,6 +111,7 @@ pub(crate) async fn export(
         write(days)?;
         bar.inc(1);
     }
+
     bar.finish_and_clear();
     Ok(count)
 }

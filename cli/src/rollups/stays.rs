@@ -60,6 +60,7 @@ pub(super) async fn restore(
             }
         }
     }
+
     bail!("the device {id} keeps changing; run the command again")
 }
 

@@ -128,6 +128,7 @@ impl<'a, S: Table> Walk<'a, S> {
             bar.inc_length(days(begin, self.range.to()));
             begins.push(begin);
         }
+
         for (device, begin) in self.devices.iter().zip(begins) {
             let mut at = begin.max(progress.done_until(device.id()).unwrap_or(begin));
             bar.inc(days(begin, at.min(self.range.to())));
@@ -144,6 +145,7 @@ impl<'a, S: Table> Walk<'a, S> {
                 bar.inc(days(before, at.min(self.range.to())));
             }
         }
+
         bar.finish_and_clear();
         Ok(())
     }

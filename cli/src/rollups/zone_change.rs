@@ -37,6 +37,7 @@ pub(super) async fn check<S: Table>(
             earliest = earliest.max(Some(walk.zone.date(whole)));
         }
     }
+
     match earliest {
         None => Ok(()),
         Some(date) => {

@@ -90,6 +90,7 @@ pub(crate) fn asset(request: &Request, name: &str) -> Result<Response, Problem> 
     } else {
         Response::new(200, file.content_type, file.gzip).with("content-encoding", "gzip")
     };
+
     let response = response.with("x-content-type-options", "nosniff");
     // Lets the service worker control the page, which is above the folder of the files.
     let is_worker = file.name.ends_with(".worker.js");

@@ -56,6 +56,7 @@ fn reading(line: &LineTexts<'_>) -> Result<String, String> {
             domain::excerpt(line.measurement)
         ));
     }
+
     for (tag, value) in &line.tags {
         let named = |why| format!("{tag} {why}");
         match *tag {
@@ -64,6 +65,7 @@ fn reading(line: &LineTexts<'_>) -> Result<String, String> {
             other => return Err(format!("the tag {:?} is of no export", domain::excerpt(other))),
         }
     }
+
     let device = device.ok_or_else(|| format!("has no tag {DEVICE}"))?;
     let nanos = line.timestamp.ok_or("has no timestamp")?;
     let at =
@@ -72,12 +74,14 @@ fn reading(line: &LineTexts<'_>) -> Result<String, String> {
     if let Some(room) = room {
         write!(json, r#","{ROOM}":"{room}""#).expect("a text takes everything");
     }
+
     for (field, value) in &line.fields {
         let name = if *field == TIME.1 { TIME.0 } else { field };
         let name: MetricName = name.parse().map_err(|why| format!("the field {why}"))?;
         let value = Decimal::parse(value).map_err(|why| format!("{name}: {why}"))?;
         write!(json, ",\"{name}\":{value}").expect("a text takes everything");
     }
+
     json.push('}');
     Ok(json)
 }

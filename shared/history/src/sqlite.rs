@@ -53,6 +53,7 @@ impl Database {
                  this command on the machine that has the file"
             );
         }
+
         let context = || format!("{shown} cannot be read as a database");
         let source = read_only(path).with_context(context)?;
         let mut log = path.as_os_str().to_owned();
@@ -64,6 +65,7 @@ impl Database {
                 .with_context(context)?;
             return Ok(Self { connection: source, name: shown.to_string(), _copy: None });
         }
+
         let bytes =
             [path, log].map(|file| std::fs::metadata(file).map_or(0, |metadata| metadata.len()));
         let taken_by = format_args!("{shown} is in use; a copy");

@@ -153,6 +153,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 }
             }
         }
+
         matches
     }
 

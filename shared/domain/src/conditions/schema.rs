@@ -69,7 +69,9 @@ pub struct ConditionsSchema {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SchemaError {
     /// There are too few or too many metrics. Conditions on a single metric need no index: rollups answer them.
-    #[error("has {0} metrics; an index is for 2 to 8: conditions on a single metric are answered from the rollups")]
+    #[error(
+        "has {0} metrics; an index is for 2 to 8: conditions on a single metric are answered from the rollups"
+    )]
     Metrics(usize),
     /// A metric is named twice.
     #[error("names {0} twice")]

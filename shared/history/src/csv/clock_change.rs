@@ -115,6 +115,7 @@ fn second_pass(waiting: &[Repeated]) -> Option<usize> {
             seen.extend(names());
         }
     }
+
     let [place] = places[..] else { return None };
     cover_the_same(&waiting[..place], &waiting[place..]).then_some(place)
 }

@@ -112,6 +112,7 @@ pub fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Result<Mome
     if text.is_empty() {
         return Err("is empty".to_owned());
     }
+
     let local = if let Some(format) = format {
         if let Ok(at) = DateTime::parse_from_str(text, format) {
             return timestamp(&at).map(Moment::At);
@@ -134,10 +135,12 @@ pub fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Result<Mome
             (Err(why), None) => return Err(why.to_string()),
         }
     };
+
     // Close to the limits of chrono, zones have no offset.
     if !YEARS.contains(&local.year()) {
         return Err(TimestampError::OutOfRange(shown()).to_string());
     }
+
     match zone {
         None => Err(format!(
             "{:?} has no offset from UTC; add --time-zone, such as Europe/Berlin or +01:00",

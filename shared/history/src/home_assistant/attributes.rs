@@ -44,6 +44,7 @@ impl Attributes {
                 attributes.numbers.push((key, number));
             }
         }
+
         attributes
     }
 

@@ -71,6 +71,7 @@ pub fn open(
         registries: HashMap::new(),
         description: None,
     };
+
     let cannot = || format!("{shown} cannot be unpacked; is it whole, and does it fit");
     let read = with_room(found.read(reader, ArchiveLevel::Backup), cannot);
     let is_described = found.description.is_some();
@@ -81,6 +82,7 @@ pub fn open(
              Backups, the backup, Download"
         );
     }
+
     read?;
     if !found.has_database {
         let why = match description.homeassistant {
@@ -98,6 +100,7 @@ pub fn open(
         };
         bail!("{shown} {why}");
     }
+
     let mut registries = found.registries;
     let texts = REGISTRIES.map(|name| registries.remove(name));
     Ok((Database::in_directory(found.directory, DATABASE, path)?, Storage::of(&texts)?))
@@ -138,6 +141,7 @@ impl BackupParts {
                 }
             }
         }
+
         encrypted.map_or(Ok(()), Err)
     }
 

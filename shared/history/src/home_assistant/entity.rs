@@ -44,16 +44,19 @@ pub(super) fn point(
     if NOTHING.contains(&state) {
         return Err(UNAVAILABLE);
     }
+
     let (value, is_word) = match float(state) {
         Some(value) => (Some(value), false),
         None if ONE.contains(&state) => (Some(1.0), true),
         None if ZERO.contains(&state) => (Some(0.0), true),
         None => (None, true),
     };
+
     // InfluxDB refuses a value that is not finite.
     if value.is_some_and(|value| !value.is_finite()) {
         return Err(NOT_FINITE);
     }
+
     let mut fields: Vec<(String, String)> = Vec::new();
     fields.extend(value.map(|value| ("value".to_owned(), number(value))));
     // Line protocol allows neither a field without a name nor a field `time`.
@@ -64,9 +67,11 @@ pub(super) fn point(
         let key = if is_taken { format!("{key}_") } else { key.clone() };
         fields.push((escaped(&key), number(*number_of)));
     }
+
     if fields.is_empty() {
         return Err(TEXT);
     }
+
     fields.extend(
         attributes.texts.iter().map(|(key, text)| (format!("{key}_str"), text_field(text))),
     );

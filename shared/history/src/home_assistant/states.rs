@@ -45,6 +45,7 @@ pub(super) fn read(
     if !schema.has_table("states") {
         return Ok(entities);
     }
+
     let column = |name| schema.column("states", "s", name);
     let query = format!(
         "SELECT coalesce({}, {}), s.state, {}, {}, {}, {}, {} FROM states s {}",
@@ -96,6 +97,7 @@ pub(super) fn read(
             Err(why) => output.notes.leave_out(why),
         }
     }
+
     Ok(entities)
 }
 

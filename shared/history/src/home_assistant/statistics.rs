@@ -123,6 +123,7 @@ fn all(
             is_amount,
         });
     }
+
     Ok(all)
 }
 

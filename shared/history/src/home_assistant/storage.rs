@@ -100,6 +100,7 @@ impl Storage {
             data.devices.extend(file.data.devices);
             data.areas.extend(file.data.areas);
         }
+
         let RegistryData { entities, devices, areas } = data;
         let areas: HashMap<String, String> =
             areas.into_iter().map(|area| (area.id, area.name)).collect();

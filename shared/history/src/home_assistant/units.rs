@@ -76,6 +76,7 @@ impl Conversion {
         if from == to {
             return Some(Self::Same);
         }
+
         let (from, to) = (from?, to?);
         let zero = Decimal::new(27_315, 2);
         match (from, to) {
@@ -83,12 +84,14 @@ impl Conversion {
             ("K", "°C") => return Some(Self::Add(-zero)),
             _ => {}
         }
+
         let factor = |units: &&[(&str, &str)], unit: &str| {
             units
                 .iter()
                 .find(|(known, _)| *known == unit)
                 .and_then(|(_, factor)| Decimal::from_str(factor).ok())
         };
+
         let (from, to) =
             UNITS.iter().find_map(|units| Some((factor(units, from)?, factor(units, to)?)))?;
         let ratio = from.checked_div(to)?.normalize();

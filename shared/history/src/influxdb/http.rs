@@ -97,6 +97,7 @@ impl Http {
         if let Some(authorization) = authorization {
             request = request.header("authorization", authorization);
         }
+
         let answer = request.call();
         let mut answer = answer.with_context(|| format!("{} does not answer", self.url))?;
         self.ensure_no_redirect(&answer)?;
@@ -110,6 +111,7 @@ impl Http {
                 _ => bail!(refusal),
             }
         }
+
         let reader = answer.into_body().into_reader();
         let stall = format!(
             "{} has sent nothing for {:?} in the middle of its answer",

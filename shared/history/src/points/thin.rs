@@ -152,6 +152,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
             self.finish();
             first.device.clone_into(&mut self.device);
         }
+
         let nanos = first.millis.saturating_mul(MILLISECOND);
         self.settle(nanos);
         for line in group {
@@ -179,6 +180,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
             let made = open.add(line, fields);
             self.wait(&series, made);
         }
+
         Ok(())
     }
 
@@ -358,6 +360,7 @@ impl Open {
             field.holds = number.map(|number| (nanos, number));
             (field.last, field.is_in_quarter) = (value, true);
         }
+
         self.lines += 1;
         self.is_begun = true;
         self.newest = Some(line);
@@ -374,6 +377,7 @@ impl Open {
         if fields.iter().all(|(key, _)| self.known.contains(key)) {
             return Ok(());
         }
+
         let read = known.reader.read(&line.text, line.way);
         for mut reading in read.unwrap_or_default().readings {
             known.taught.add_to(&mut reading);
@@ -402,6 +406,7 @@ impl Open {
                 }
             }
         }
+
         self.known.extend(fields.iter().map(|(key, _)| key.clone()));
         Ok(())
     }
@@ -461,6 +466,7 @@ impl Open {
             }
             field.begin();
         }
+
         self.was_alone = is_alone;
         let at = self.newest.as_ref().map_or(quarter, |newest| newest.millis * MILLISECOND);
         let made = if is_alone { (at, lasts) } else { (quarter, means) };

@@ -68,6 +68,7 @@ impl Columns {
                 None => left_out.push(name.to_owned()),
             }
         }
+
         // A three-phase meter also sends the sum of its phases.
         for total in ["cumulative_kwh_p", "cumulative_kwh_n"] {
             let of_phase = |metric: &&LoggedMetric| {
@@ -80,6 +81,7 @@ impl Columns {
                 metrics.push(LoggedMetric { name, part, kind: LoggedKind::Amount, columns });
             }
         }
+
         let has_amounts = metrics.iter().any(|metric| metric.kind == LoggedKind::Amount);
         has_amounts.then_some(Self { is_first_generation, metrics, left_out })
     }

@@ -88,6 +88,7 @@ impl Log {
                 Err(why) => notes.refuse(lines.line, why),
             }
         }
+
         ensure!(!rows.is_empty(), "the log has no row that can be read");
         let usual = INTERVALS[usize::from(columns.is_first_generation)];
         let interval = most_frequent_step(rows.keys(), usual);
@@ -100,6 +101,7 @@ impl Log {
                 columns.left_out.len() as u64,
             );
         }
+
         Ok(Self { device, columns, rows, interval, notes })
     }
 
@@ -242,12 +244,14 @@ fn row(
     if cells.len() != length {
         return Err(format!("has {} columns; the header has {length}", cells.len()));
     }
+
     let at = cells[0];
     let begin = if columns.is_first_generation {
         NaiveDateTime::parse_from_str(at, "%Y-%m-%d %H:%M").map(|at| at.and_utc().timestamp()).ok()
     } else {
         at.parse().ok()
     };
+
     let begin = begin
         .filter(|seconds| TIMES.contains(seconds))
         .ok_or_else(|| format!("{at:?} is not the time of a measurement"))?;
@@ -259,6 +263,7 @@ fn row(
             Err(_) => Err(format!("{cell:?} is not a number")),
         },
     };
+
     let value = |metric: &LoggedMetric| metric.columns.iter().map(number).sum::<Result<_, _>>();
     Ok((begin, columns.metrics.iter().map(value).collect::<Result<_, _>>()?))
 }

@@ -100,6 +100,7 @@ pub(super) fn read(reader: impl Read, mut each: impl FnMut(Series)) -> anyhow::R
             results.series.into_iter().for_each(&mut each);
         }
     }
+
     ensure!(chunks > 0, "InfluxDB answers nothing");
     ensure!(
         !is_partial,
