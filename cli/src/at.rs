@@ -216,6 +216,7 @@ impl TablePlace {
             let store = DynamoStore::connect(&config, LAYOUT);
             return Ok(OpenTable { store, name, identity, config, data: None });
         }
+
         let data_dir = self.data_dir();
         let name = data_dir.display().to_string();
         let data = client::open_data(data_dir).await?;
@@ -275,10 +276,12 @@ impl OpenTable {
         if parts == TableParts::Tokens {
             return Ok(());
         }
+
         if self.data.is_none() {
             let (read, write) = patiently(async |time| self.store.max_units(time).await).await?;
             keep_to(read, write);
         }
+
         let shards = patiently(async |time| self.store.stored_shards(time).await).await?;
         let shards = shards.unwrap_or_default();
         self.store = DynamoStore::connect(&self.config, Layout { shards, ..LAYOUT });

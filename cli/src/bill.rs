@@ -79,6 +79,7 @@ fn bills(answer: &Value, with_rows: bool) -> String {
             writeln!(lines, "due {due} {currency}").unwrap_or_default();
         }
     }
+
     for missing in elements(answer, "incomplete") {
         writeln!(lines, "{}", incomplete(missing)).unwrap_or_default();
     }

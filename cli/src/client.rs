@@ -101,6 +101,7 @@ impl Client {
             // Without a scheme, a user name and password are not told from the rest.
             bail!("--url: expected an address that begins with http:// or https://");
         }
+
         ensure_no_query(url).context("--url")?;
         let address = url.trim_end_matches('/').to_owned();
         let url = without_login(&address);
@@ -264,6 +265,7 @@ impl Client {
             self.reads.learn(answer.units.max_read);
             self.reads.settle(0.0, answer.units.read);
         }
+
         // Data in this process answer no better a moment later.
         let may_change = matches!(self.to, To::Server(_) | To::Table(..));
         if may_change && answer.is_worth_repeating() {

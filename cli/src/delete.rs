@@ -241,6 +241,7 @@ fn devices<'a>(
             DeletionState::Deletes => {}
         }
     }
+
     deleted.map(|()| refused)
 }
 
@@ -301,6 +302,7 @@ fn is_unused(id: &DeviceId, client: &Client) -> anyhow::Result<bool> {
             print(format_args!("{id} stays: it has readings"));
         }
     }
+
     Ok(false)
 }
 
@@ -360,6 +362,7 @@ impl<'a> ApiDeletion<'a> {
                 self.path
             );
         }
+
         bar.finish_and_clear();
         Ok(())
     }
@@ -427,6 +430,7 @@ impl<'a> ApiDeletion<'a> {
         if let Some(begun) = begun.filter(|_| !self.path.contains('?')) {
             self.path = format!("{}?begun={begun}", self.path);
         }
+
         self.state = match wait_seconds {
             _ if !has_more => DeletionState::Over,
             None => DeletionState::Deletes,

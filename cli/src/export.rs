@@ -169,6 +169,7 @@ fn export_rollups(args: &ExportArgs, range: TimeRange, format: Format) -> anyhow
             path.display()
         );
     }
+
     let now = SystemClock.now();
     let count = args.at.place.work(TableParts::Devices, async |table| {
         let mut file = create(path, format)?;

@@ -165,6 +165,7 @@ impl fmt::Display for Counts {
                 "; {later} sent since the command began, by the queue's clock: run it again for them"
             )?;
         }
+
         if hidden > 0 {
             write!(f, "; {}", hidden_text(hidden))?;
         }
@@ -359,6 +360,7 @@ impl<'a> Pass<'a> {
                 unknown.join(", ")
             );
         }
+
         if tried.chosen.is_empty() && counts.later == 0 && !self.choice.all {
             bail!("no message of the queue is meant; `failures list` shows them. {counts}");
         }
@@ -448,6 +450,7 @@ impl<'a> Pass<'a> {
                 tried.counts.left += 1;
             }
         }
+
         Ok(())
     }
 

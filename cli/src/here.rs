@@ -106,6 +106,7 @@ impl Here {
         if is_useless {
             remove(made, &path);
         }
+
         for file in kept_beside.into_inner().unwrap_or_else(PoisonError::into_inner) {
             // If the file cannot be removed, the next import overwrites it.
             drop(fs::remove_file(file));
@@ -142,6 +143,7 @@ impl Opened {
                  `roomtide rollups rebuild --time-zone ZONE --data-dir {name}` changes it"
             ));
         }
+
         let loader = Box::pin(system.loader()).await?;
         Ok((system, loader))
     }

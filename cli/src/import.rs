@@ -87,6 +87,7 @@ pub(crate) fn run(mut args: ImportArgs, now: Timestamp) -> anyhow::Result<ExitCo
     if args.dry_run {
         return import(&args, now);
     }
+
     let client = Arc::new(args.at.open_to_import()?);
     args.client = Some(Arc::clone(&client));
     let checked = beforehand::check(&args);
@@ -205,6 +206,7 @@ fn lines(
             checked.finish_and_clear();
         }
     }
+
     Ok(Source { growing: Some(growing).filter(|_| is_csv), ..Source::of_lines(lines, totals) })
 }
 

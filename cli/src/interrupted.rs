@@ -54,6 +54,7 @@ pub(crate) fn remove_if_stopped(file: &Path) -> io::Result<()> {
             }
         });
     }
+
     Ok(())
 }
 

@@ -116,6 +116,7 @@ pub(crate) fn save_all<'a>(
             }
         }
     }
+
     print(format_args!("{saved} saved, {refused} refused"));
     Ok(if refused == 0 { ExitCode::SUCCESS } else { SOME_REFUSED.into() })
 }

@@ -38,6 +38,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.print {
         return Ok(());
     }
+
     let (program, words) = OPENER;
     let mut command = Command::new(program);
     let command = command.args(words).arg(&page).stdout(Stdio::null()).stderr(Stdio::null());

@@ -34,6 +34,7 @@ pub(crate) async fn patiently<T>(
         }
         pause *= 2;
     }
+
     let last = visit(&action).await;
     last.map_err(|error| {
         if !error.is_retryable() {

@@ -122,6 +122,7 @@ pub(crate) fn ensure_ours<T: DeserializeOwned>(path: &Path) -> anyhow::Result<()
             }
         }
     }
+
     ensure_writable(path).with_context(|| cannot_write(path))
 }
 

@@ -80,6 +80,7 @@ async fn reindex(store: &DynamoStore, run: &RunScope, now: Timestamp) -> anyhow:
         some.last().map_or(Ok(()), |device| progress.save(device.id(), Timestamp::MAX))?;
         bar.inc(some.len() as u64);
     }
+
     bar.finish_and_clear();
 
     let is_complete =
@@ -91,6 +92,7 @@ async fn reindex(store: &DynamoStore, run: &RunScope, now: Timestamp) -> anyhow:
              deployment is complete, and run the command again"
         );
     }
+
     let (count, wrong) = (counted(count, "device"), counted(wrong as u64, "value"));
     Ok(format!("{count}, {wrong} stored or deleted; devices are now found by the index"))
 }

@@ -55,6 +55,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
             }
         }
     }
+
     system.shutdown().await?;
     if failed > 0 {
         bail!("{failed} of {} files could not be replayed", args.files.len());

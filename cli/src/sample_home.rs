@@ -163,6 +163,7 @@ async fn catch_up(system: &System, home: &SampleHome, now: Timestamp) -> anyhow:
             post(async |request| system.send(request).await, body).await?;
         }
     }
+
     Ok(())
 }
 

@@ -185,6 +185,7 @@ fn announce(system: &System, args: &Args) -> anyhow::Result<()> {
         let address = SocketAddr::new(ip, port.parse()?);
         print(format_args!("  others  http://{address}, from other machines"));
     }
+
     if let Some(url) = system.ingest_url() {
         print(format_args!("  ingest  {url}, where readings are stored"));
     }
@@ -194,6 +195,7 @@ fn announce(system: &System, args: &Args) -> anyhow::Result<()> {
     } else {
         print(format_args!("  data    {}", system.data_file().display()));
     }
+
     let StoreConfig { table, credentials, .. } = system.store_config();
     let key = if args.print_engine_key {
         format!("access key {}", credentials.access_key_id)
@@ -211,6 +213,7 @@ fn announce(system: &System, args: &Args) -> anyhow::Result<()> {
         )),
         _ => print(format_args!("  zone    {zone}")),
     }
+
     Ok(())
 }
 

@@ -78,6 +78,7 @@ fn act(args: &TariffsArgs, client: &Client) -> anyhow::Result<()> {
             show(&answer, &|_| format!("{tariff} is deleted"));
         }
     }
+
     Ok(())
 }
 

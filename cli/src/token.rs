@@ -211,6 +211,7 @@ fn meant<'a>(tokens: &'a [Token], id: &str) -> anyhow::Result<&'a Token> {
         (Some(_), Some(_)) => bail!("two tokens have that id; give the token itself"),
         (None, _) => {}
     }
+
     let begins = |token: &&Token| !id.is_empty() && token.hash.to_string().starts_with(id);
     let ids: Vec<String> = tokens.iter().filter(begins).map(|token| token.hash.short()).collect();
     let more = if ids.len() > MAX_NAMED { " and others" } else { "" };

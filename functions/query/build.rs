@@ -126,6 +126,7 @@ fn with_version(script: &str, version: &str) -> String {
         }
         text = named;
     }
+
     text
 }
 

@@ -248,6 +248,7 @@ impl Loader {
                 return Ok(false);
             }
         }
+
         Ok(true)
     }
 

@@ -47,6 +47,7 @@ impl NewDirectory {
                 }
             }
         }
+
         Ok(true)
     }
 }

@@ -117,6 +117,7 @@ impl QueuePoller {
                 self.on_queue(move |queue| queue.postpone(number, due)).await?;
             }
         }
+
         Ok(delivered)
     }
 

@@ -167,6 +167,7 @@ async fn start_background(
             background.push(start_schedule(function, stopped).await);
         }
     }
+
     background
 }
 

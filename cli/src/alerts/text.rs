@@ -13,6 +13,7 @@ pub(super) fn rules(answer: &Value) -> String {
     if rules.is_empty() {
         return "no rules; roomtide alerts set --help says how to make one".to_owned();
     }
+
     let rows = rules.iter().map(|rule| {
         [text(rule, "id").to_owned(), status(rule), text(rule, "name").to_owned(), what(rule)]
     });
@@ -24,6 +25,7 @@ pub(super) fn rules(answer: &Value) -> String {
             writeln!(lines, "channel {id} {failure}").unwrap_or_default();
         }
     }
+
     lines
 }
 
@@ -60,6 +62,7 @@ fn state(state: &Value) -> [String; 4] {
     if state["acknowledged"] == true {
         more.push("acknowledged".to_owned());
     }
+
     [
         text(state, "subject").to_owned(),
         text(state, "phase").to_owned(),
@@ -131,6 +134,7 @@ fn channel_row(channel: &Value) -> [String; 4] {
     if waiting > 0 {
         more.push(format!("{} waiting", counted(waiting, "message")));
     }
+
     [
         text(channel, "id").to_owned(),
         text(channel, "kind").to_owned(),

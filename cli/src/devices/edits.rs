@@ -97,6 +97,7 @@ fn unclosed_quote(file: &[u8]) -> Option<usize> {
             (byte, None) => before = *byte,
         }
     }
+
     opened
 }
 

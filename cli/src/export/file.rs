@@ -116,6 +116,7 @@ impl ExportFile {
                 return Ok(inexact);
             }
         }
+
         Ok(Inexact::default())
     }
 }
@@ -143,6 +144,7 @@ fn write_csv(
             .collect::<anyhow::Result<_>>()?;
         csv.write_record(cells)?;
     }
+
     csv.into_inner().map_err(|error| error.into_error().into())
 }
 

@@ -44,6 +44,7 @@ pub(super) fn reading(out: &mut impl Write, row: &Row<'_>) -> anyhow::Result<()>
         }
         writeln!(out, " {nanos}")?;
     }
+
     Ok(())
 }
 

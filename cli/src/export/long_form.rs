@@ -56,6 +56,7 @@ impl LongForm {
                 self.file.group(&mut self.rows)?;
             }
         }
+
         Ok(())
     }
 

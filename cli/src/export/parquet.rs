@@ -250,6 +250,7 @@ impl<W: Write> ParquetFile<W> {
             uncompressed += page.uncompressed;
             bytes.extend(page.bytes);
         }
+
         self.out.write_all(&bytes)?;
         self.length += bytes.len();
 

@@ -38,6 +38,7 @@ impl Lambda {
             let why = failure["errorMessage"].as_str().unwrap_or(&reply.body);
             bail!("{function} fails: {why}");
         }
+
         match reply.status {
             200 => serde_json::from_str(&reply.body)
                 .with_context(|| format!("{function} replies {}", reply.body)),

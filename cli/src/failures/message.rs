@@ -126,10 +126,12 @@ impl FailureMessage {
                 replay: Replay::Fold(body.to_owned()),
             };
         }
+
         if let Ok(Item { pk, sk, reason }) = serde_json::from_str(body) {
             let about = format!("the item {pk} {sk}: {reason}");
             return Self { kind: Kind::Item, about, replay: Replay::Impossible(ITEM) };
         }
+
         if let Ok(error) = serde_json::from_str(body) {
             return Self::of_rule(error, sent);
         }

@@ -19,6 +19,7 @@ pub(super) fn check(args: &ImportArgs) -> anyhow::Result<()> {
     if args.address().is_none() && file != Path::new("-") {
         std::fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
     }
+
     drop(session::state_of(args, "")?);
     // A new directory is made only when the first reading is about to be sent, so that an unreadable source leaves
     // none.
@@ -30,6 +31,7 @@ pub(super) fn check(args: &ImportArgs) -> anyhow::Result<()> {
             ensure_may_read(client)?;
         }
     }
+
     Ok(())
 }
 

@@ -126,6 +126,7 @@ impl PointRules {
                 HistoryReading { line: lines[0].line, reading }
             }));
         }
+
         Decoded { points: group, ..decoded }
     }
 

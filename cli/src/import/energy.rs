@@ -320,11 +320,13 @@ impl fmt::Display for Energy {
         if self.counters.is_empty() {
             return Ok(());
         }
+
         write!(f, "counters     {}, as they will be counted", self.counters.len())?;
         for ((device, metric), counter) in self.counters.iter().take(MAX_COUNTERS) {
             let of = format!("{device} {metric}");
             f.write_str(&counter.describe(&of, self.own.get(device.as_str())))?;
         }
+
         if self.counters.len() > MAX_COUNTERS {
             write!(f, "\n  and {} more", self.counters.len() - MAX_COUNTERS)?;
         }

@@ -100,6 +100,7 @@ impl Estimate {
             self.folded += round.folded;
             self.refusals.extend(round.refusals);
         }
+
         self.listed = listed.into_inner();
         Ok(())
     }

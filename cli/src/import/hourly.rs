@@ -54,6 +54,7 @@ fn noted(
             _ => return Err(client.error(&path, &answer)),
         }
     }
+
     Ok(noted)
 }
 

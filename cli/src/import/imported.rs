@@ -140,6 +140,7 @@ impl<'a> Imported<'a> {
         for (device, span) in &sending {
             self.device_before(device, span.start)?;
         }
+
         let mut state = self.state.borrow_mut();
         let last = sending.into_iter().map(|(device, span)| {
             let earlier = state.sent.get(&device).copied();

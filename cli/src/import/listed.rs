@@ -45,6 +45,7 @@ impl ListedNames {
                 read.readings.iter().for_each(|reading| listing.describe(reading));
             }
         }
+
         if decoded.points.is_empty() {
             for read in &decoded.readings {
                 let reading = &read.reading;
@@ -133,6 +134,7 @@ impl ListedSeries {
         for room in self.rooms.iter().take(MAX_ROOMS) {
             shown.push_str(&format!(", room {room}"));
         }
+
         if self.rooms.len() > MAX_ROOMS {
             shown.push_str(&format!(" and {} more", self.rooms.len() - MAX_ROOMS));
         }

@@ -287,10 +287,12 @@ fn dry_run(args: &ImportArgs, mut sorted: Sorted, bar: &ProgressBar) -> anyhow::
         estimate.write_map(file)?;
         print(format_args!("{} has the series; edit it and import with --map", file.display()));
     }
+
     sorted.print_remarks();
     if !sorted.notes.hourly().is_empty() {
         print(HOURS_UNASKED);
     }
+
     if sorted.disk > 0 {
         let directory = tempfile::env::temp_dir();
         let taken = megabytes(sorted.disk);

@@ -90,10 +90,12 @@ impl NamePatterns {
         if self.is_empty() {
             return Some(reading);
         }
+
         if self.name(reading.device.as_str()) {
             notes.leave_out("readings of devices that --except names");
             return None;
         }
+
         let named = reading.metrics().keys().filter(|name| self.name(name.as_str())).count();
         if named == 0 {
             return Some(reading);

@@ -211,6 +211,7 @@ impl RegistryLine {
         if self.is_empty() {
             return Vec::new();
         }
+
         if self.patch.is_none() {
             let is_room = self.path.starts_with("/rooms/");
             let stage = if is_room { Stage::Room } else { Stage::Saved };
@@ -226,6 +227,7 @@ impl RegistryLine {
             Some(first) => first.extend(self.members.iter().cloned()),
             None => parts.push(self.members.clone()),
         }
+
         let meter = (!self.behind.is_empty()).then(|| request(Stage::Meter, &self.behind));
         parts.iter().map(|part| request(Stage::Device, part)).chain(meter).collect()
     }

@@ -141,6 +141,7 @@ pub(super) fn batches(all: &[HistoryReading], readings: usize) -> Vec<&[HistoryR
         batches.push(batch);
         rest = behind;
     }
+
     batches
 }
 

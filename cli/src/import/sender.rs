@@ -117,6 +117,7 @@ impl<'a> Sender<'a> {
             }
             return Ok(sent);
         }
+
         drop(shared);
 
         // The lock keeps other threads from sending until the answer is there and the pause that the server asks for is

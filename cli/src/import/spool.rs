@@ -110,6 +110,7 @@ impl Spool {
         if is_again || marks.last() == Some(&Mark::Imported) {
             return Ok(None);
         }
+
         ensure!(
             kept == of,
             "{} has the points of {kept}, and {of} does not replace them; --state FILE fetches into FILE's directory, and \
@@ -147,6 +148,7 @@ impl Spool {
         if self.is_whole {
             return Ok(());
         }
+
         let fetched = self.fetch_windows(server, contexts, bar);
         fetched.map_err(|error| match (&self.reached, &self.path) {
             (Some(reached), Some(path)) => error.context(format!(

@@ -221,6 +221,7 @@ impl ImportState {
         if earlier.import.of != import.of {
             earlier = ImportFacts::default();
         }
+
         let is_unchanged = is_file && earlier.import.fingerprint == import.fingerprint;
         let mut state = Self {
             path: Some(path),
@@ -348,6 +349,7 @@ impl ImportState {
         if stored == 0 && !(lines > 0 && is_kept) {
             return error;
         }
+
         let stored = format!("stopped; {} stored", counted(stored, "reading"));
         error.context(match lines {
             _ if !is_kept => stored,
@@ -408,6 +410,7 @@ impl ImportState {
                 }
             }
         }
+
         bail!("too many reports are beside {}", path.display())
     }
 
@@ -493,6 +496,7 @@ fn read_lines(path: &Path) -> anyhow::Result<Vec<StateLine>> {
             ),
         }
     }
+
     Ok(lines)
 }
 

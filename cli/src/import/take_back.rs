@@ -29,6 +29,7 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     if let Some(at) = state.taken_back {
         bail!("{file} was taken back at {at}, and nothing more is deleted");
     }
+
     ensure!(
         !state.devices.is_empty(),
         "{file} does not tell what devices had before the import, so nothing is taken back"
@@ -93,6 +94,7 @@ impl<'a> Brought<'a> {
             brought.kept.extend(kept.map(|from| (device, from)));
             brought.new_devices.extend(before.is_new.then_some(device));
         }
+
         let rooms = state.rooms.iter().filter(|(_, is_new)| **is_new);
         brought.new_rooms = rooms.map(|(room, _)| room).collect();
         brought
@@ -107,6 +109,7 @@ impl<'a> Brought<'a> {
                 return Ok(());
             }
         }
+
         ensure!(
             self.readings.is_empty(),
             "{} has no device and no new room of this import, so nothing is taken back; --url names the server of the import",
@@ -121,6 +124,7 @@ impl<'a> Brought<'a> {
                 "{device}: readings from {from} on stay, because some were there before"
             ));
         }
+
         for (device, span) in &self.readings {
             // Gone or being deleted, as by a take-back that stopped.
             if Described::ask(client, device.as_str())?.is_none() {
@@ -129,6 +133,7 @@ impl<'a> Brought<'a> {
             }
             delete::readings(device, span, client)?;
         }
+
         delete::unused(&self.new_devices, &self.new_rooms, client)
     }
 }

@@ -131,6 +131,7 @@ pub(super) fn run(
     if client.here().is_some() {
         summary.stored = storing.stored();
     }
+
     if let Err(error) = result {
         summary.stored = client.here().map_or(summary.stored, |here| here.stored());
         if sender.is_refused() {
@@ -138,6 +139,7 @@ pub(super) fn run(
         }
         return Err(imported.state().stopped(error, summary.stored));
     }
+
     Ok(summary)
 }
 
@@ -227,6 +229,7 @@ fn parts_of(about: About) -> BTreeMap<usize, About> {
             parts.push(std::mem::replace(&mut part, next));
         }
     }
+
     parts.push(part);
     parts.into_iter().filter(is_short).enumerate().collect()
 }
@@ -263,6 +266,7 @@ impl Upload<'_> {
         while let Some(round) = rounds.next_stored(done)? {
             self.summary.refusals.extend(round.refusals);
         }
+
         if done > 0 {
             let (lines, passed) = rounds.passed();
             self.imported.state().ensure_same(lines, passed)?;

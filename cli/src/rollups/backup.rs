@@ -177,6 +177,7 @@ pub(crate) async fn restore(
         }
         bar.set_message(counted(restored, "rollup"));
     }
+
     let (mut stays_restored, mut homeless) = (0, 0);
     for (id, stays) in &stays_of {
         stays_restored += stays::restore(store, id, stays).await?;
@@ -215,6 +216,7 @@ pub(crate) async fn restore(
             print(said);
         }
     }
+
     Ok(())
 }
 

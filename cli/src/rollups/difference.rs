@@ -29,6 +29,7 @@ pub(super) fn differences(
     if rollup.rooms != computed.rooms {
         note("rooms", rooms(stored), rooms(Some(computed)));
     }
+
     let names: BTreeSet<&MetricName> =
         rollup.metrics.keys().chain(computed.metrics.keys()).collect();
     for name in names {
@@ -69,6 +70,7 @@ fn described(metric: Option<&MetricRollup>) -> String {
             parts.push(format!("area {area} over {} ms", held.num_milliseconds()));
         }
     }
+
     parts.join(", ")
 }
 

@@ -106,6 +106,7 @@ impl<S: Table, C: Clock> DayFolds<'_, S, C> {
             let Some(folded) = self.fold_day(&fold, day).await? else { return Ok(None) };
             buckets += folded;
         }
+
         let (changes, unchanged) = snapshot.into_rollups();
         Ok(Some(FoldedDays { changes, unchanged, buckets }))
     }
@@ -135,6 +136,7 @@ impl<S: Table, C: Clock> DayFolds<'_, S, C> {
         if buckets == 0 && fold.session.rollup(&key).await?.is_none() {
             return Ok(Some(buckets));
         }
+
         match fold.day(self.zone, day.date, part.to(), Assumed::Nothing).await? {
             Folded::Outdated => Ok(None),
             Folded::Stored | Folded::Frozen => Ok(Some(buckets + 1)),

@@ -115,10 +115,12 @@ pub(super) async fn run(
         patiently(async |invocation| store.set_rebuilt(state.since, zone.name(), invocation).await)
             .await?;
     }
+
     if progress.continues() {
         let began = progress.began()?;
         print(format_args!("continuing the rebuild that began {began} (--again starts over)"));
     }
+
     let days = |days| (days > 0).then(|| TimeDelta::days(i64::from(days)));
     let retention = Retention {
         readings: None,
@@ -161,6 +163,7 @@ pub(super) async fn run(
                 .await?;
         }
     }
+
     Ok(progress.finish())
 }
 

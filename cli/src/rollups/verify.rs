@@ -291,6 +291,7 @@ impl<'a, S: Table, C: Clock> RollupComparison<'a, S, C> {
         for stored in &unchanged {
             self.count_without_sources(stored, &mut found);
         }
+
         for change in changes {
             self.compare(device, day, change, &mut found);
         }
@@ -340,6 +341,7 @@ impl<'a, S: Table, C: Clock> RollupComparison<'a, S, C> {
                  roomtide rollups rebuild notes it"
             ));
         }
+
         let key = RollupKey::day(device.clone(), day.date);
         Ok((!texts.is_empty()).then_some(Difference { key, texts, has_older_settings: false }))
     }

@@ -224,6 +224,7 @@ impl<'a, S: Table> Walk<'a, S> {
             }
             at = range.to();
         }
+
         Ok(reading)
     }
 

@@ -63,11 +63,13 @@ pub(super) fn source(source: &Value) -> String {
     if !devices.is_empty() {
         writeln!(lines, "  devices {}", devices.join(", ")).unwrap_or_default();
     }
+
     for (name, value) in source.as_object().into_iter().flatten() {
         if !TOLD.contains(&name.as_str()) && !EXTRAS.contains(&name.as_str()) {
             writeln!(lines, "  {name} {}", shown(value)).unwrap_or_default();
         }
     }
+
     if let Some(credit) = source["credit"].as_str() {
         writeln!(lines, "  {credit}").unwrap_or_default();
     }
@@ -122,9 +124,11 @@ pub(super) fn test(answer: &Value) -> String {
     if devices.is_empty() && readings.is_empty() {
         lines += "no device and no value\n";
     }
+
     for refused in texts(answer, "rejected") {
         writeln!(lines, "cannot be taken: {refused}").unwrap_or_default();
     }
+
     let ignored: Vec<_> = texts(answer, "ignored").collect();
     if !ignored.is_empty() {
         writeln!(lines, "passed over: {}", ignored.join(", ")).unwrap_or_default();

@@ -66,6 +66,7 @@ impl MinuteJudgements {
         if let Some(lost) = LostMessages::of(report.lost_messages) {
             log.warn("alerting.left_out", &lost);
         }
+
         if !report.unjudged.is_empty() {
             let rules: BTreeSet<&str> = report.unjudged.iter().map(RuleId::as_str).collect();
             let rules = rules.into_iter().collect::<Vec<_>>().join(", ");
@@ -142,6 +143,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             minute.report.is_cut = true;
             return minute;
         }
+
         if is_noted {
             let part = before_parts(1, session.table.invocation);
             let session = session.within(&part);
@@ -213,6 +215,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         for item in unreadable {
             minute.fail(T::NAME, StoreError::Unreadable(item).into());
         }
+
         match failure {
             Some(error) if items.is_empty() => minute.fail_part(T::NAME, error.into()),
             Some(error) => minute.fail(T::NAME, error.into()),
@@ -244,6 +247,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
             let note = async |table: Session<'_, S>| table.move_recheck(recheck, device).await;
             self.recheck_note_throttle.unless_throttled(session.table, note).await?;
         }
+
         Ok(())
     }
 }

@@ -78,6 +78,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         if !due.iter().any(may_storm) {
             return Storms::default();
         }
+
         let now = self.clock.now();
         let read_time = time_to_read(on_channel.round.for_sending.invocation);
         let session = on_channel.round.for_sending.within(&read_time).at(now);
@@ -145,6 +146,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                 }
             }
         }
+
         about
     }
 }

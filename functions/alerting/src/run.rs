@@ -172,6 +172,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         if self.heartbeat.get(now, |()| HEARTBEAT - EARLY).is_some() {
             return;
         }
+
         // Without a time limit the invocation could end first, and its log event would be lost.
         let sending = self
             .carrier

@@ -137,6 +137,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                 noted?;
             }
         }
+
         Ok(())
     }
 
@@ -309,6 +310,7 @@ impl<S: Store, C: Clock> Alerting<S, C> {
                 Err(error) => return Leased { is_cut: true, error: Some(error), ..leased },
             }
         }
+
         leased
     }
 

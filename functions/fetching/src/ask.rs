@@ -125,6 +125,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         if listed.is_some() {
             return Answered { listed, ..Answered::default() };
         }
+
         match source.read_answer(id, question, &answer, now) {
             Ok(read) => {
                 let delivered = self.deliver_new(errand, read).await;
@@ -154,6 +155,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
                 }
             }
         }
+
         answered
     }
 }

@@ -80,6 +80,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
             let event = serde_json::to_string(&event).expect("texts and numbers");
             all.add(self.invoke_ingest(event, to.deadline).await?);
         }
+
         Ok(all)
     }
 

@@ -85,6 +85,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         if status.error.is_some() && status.state(ended) != SourceState::Ok {
             run.failing.push(claimed.id.to_string());
         }
+
         if !session.end_source_run(&claimed, next, &status).await? {
             // A person saved or deleted the source meanwhile, or the run has lost its lease.
             run.failures.push(format!("{}: was changed while it was asked", claimed.id));
@@ -181,6 +182,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         if !saved.iter().any(is_mine) {
             return;
         }
+
         // The API saves no source whose id is too long for the device's id.
         let Ok(device) = claimed.id.device() else { return };
         let row =

@@ -63,6 +63,7 @@ impl StoreReport {
         if !self.ignored.is_empty() {
             log.set("values.ignored", self.ignored.clone());
         }
+
         if let Some(sender) = &self.refused_sender {
             log.set("devices.refused_of", sender.as_str());
         }

@@ -64,6 +64,7 @@ async fn run(
     if let Statement::Unsupported(name) = statement {
         return Err(QueryError::unsupported(name).into());
     }
+
     if let Some(outcome) = run_without_table(statement, request) {
         return Ok(outcome);
     }

@@ -58,6 +58,7 @@ impl KnownTariff {
                 Err(why) => unreadable.push(format!("{id}: {why}")),
             }
         }
+
         if !unreadable.is_empty() {
             call.log.set("tariffs.unreadable", unreadable);
         }

@@ -42,6 +42,7 @@ impl WebPage {
         ] {
             named = named.replace(&meta(name, old), &meta(name, &escaped(new)));
         }
+
         Self { html: named, policy: policy(ingest, &settings.frame_ancestors) }
     }
 

@@ -104,6 +104,7 @@ impl<S: Store, Q: DeadLetterQueue, C: Clock, H: Hint> Registry<S, Q, C, H> {
                 }
             }
         }
+
         result
     }
 }
@@ -139,6 +140,7 @@ fn log_report(log: &mut WideEvent, report: &BatchReport) {
     if judgements.judged > 0 {
         log.set("alerts.judged", judgements.judged);
     }
+
     if judgements.messages > 0 {
         log.set("alerts.messages", judgements.messages);
     }
@@ -152,6 +154,7 @@ fn log_report(log: &mut WideEvent, report: &BatchReport) {
         Some(SeriesError::OutOfReach(why)) => log.set("alerts.out_of_reach", why.as_str()),
         None => {}
     }
+
     if let Some((_, panic)) = judgements.panics.first() {
         log.error("alerts.panic", panic);
     }

@@ -175,6 +175,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 }
             }
         }
+
         Ok(put)
     }
 
@@ -202,6 +203,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 }
             }
         }
+
         Ok(())
     }
 

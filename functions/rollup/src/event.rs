@@ -46,6 +46,7 @@ impl<'de> Deserialize<'de> for Event {
             records: Vec<Record>,
             source: Option<String>,
         }
+
         #[derive(Deserialize)]
         struct Record {
             #[serde(rename = "eventSource")]

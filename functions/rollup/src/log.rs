@@ -58,6 +58,7 @@ impl Done {
         if self.rechecks > 0 {
             log.set("rollup.looks", self.rechecks);
         }
+
         if let Some(error) = &self.rechecks_refused {
             log.warn("rollup.looks_refused", error);
         }

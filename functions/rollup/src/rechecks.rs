@@ -113,6 +113,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
                 Err(error) => unnoted.add(ids.iter(), error),
             }
         }
+
         unnoted
     }
 }

@@ -50,6 +50,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
             let folded = self.refold_device(device, sealed_until, is_last, zone, run).await;
             refolded = refolded.and(folded);
         }
+
         refolded
     }
 

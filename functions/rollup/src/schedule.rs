@@ -68,6 +68,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         if let Err(error) = &result {
             log.error("rollup.error", error.cause());
         }
+
         if let Some(state) = &run.state {
             let share = invocation.with_quarter_patience();
             match self.oldest_unfinished(noting.within(&share), state).await {

@@ -29,6 +29,7 @@ pub(super) fn of_answer(answer: ApiGatewayV2httpResponse) -> anyhow::Result<Resp
     for (name, value) in &answer.multi_value_headers {
         response.headers_mut().append(name, value.clone());
     }
+
     for cookie in answer.cookies {
         response.headers_mut().append(SET_COOKIE, HeaderValue::from_str(&cookie)?);
     }

@@ -57,6 +57,7 @@ fn longest_run(days: &[DayCounts<'_>]) -> i32 {
             }
         }
     }
+
     longest
 }
 

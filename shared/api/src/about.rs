@@ -69,6 +69,7 @@ impl AboutBody {
                     .map_err(|why| wrong("field", why))?;
             }
         }
+
         Ok(())
     }
 }

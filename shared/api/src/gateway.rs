@@ -76,5 +76,6 @@ pub fn response(response: Response) -> ApiGatewayV2httpResponse {
             answer.body = Some(Body::Text(STANDARD.encode(bytes.into_bytes())));
         }
     }
+
     answer
 }

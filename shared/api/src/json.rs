@@ -116,6 +116,7 @@ impl<'a> Visitor<'a> for Collect<'_, 'a> {
                 Err(index) => members.insert(index, (name, map.next_value()?)),
             }
         }
+
         Ok(())
     }
 }

@@ -64,6 +64,7 @@ impl Decimal {
         if whole.len() + fraction.len() == 0 || !digits(whole) || !digits(fraction) {
             return Err(unreadable());
         }
+
         if exponent_digits.is_empty() || !digits(exponent_digits) {
             return Err(unreadable());
         }

@@ -256,9 +256,11 @@ impl Device {
         if parts.behind.as_ref() == Some(&parts.id) || parts.behind_it.contains(&parts.id) {
             return Err(DeviceError::BehindItself);
         }
+
         if parts.introduced_rooms.len() > MAX_INTRODUCED_ROOMS {
             return Err(DeviceError::TooManyRooms(parts.introduced_rooms.len()));
         }
+
         if parts.behind_it.len() > MAX_BEHIND {
             return Err(DeviceError::TooManyBehind(parts.behind_it.len()));
         }

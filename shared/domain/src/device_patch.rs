@@ -191,6 +191,7 @@ impl DevicePatch {
             settings.apply(name, &mut info);
             settings.check(name, &info)?;
         }
+
         Ok(())
     }
 

@@ -138,6 +138,7 @@ pub fn areas(
             area.held += time;
         }
     }
+
     areas
 }
 

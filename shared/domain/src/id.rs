@@ -49,6 +49,7 @@ fn check(text: &str) -> Result<(), IdError> {
     if let Some(c) = text.chars().find(|c| !allowed(*c)) {
         return Err(IdError::Character(c));
     }
+
     if RESERVED_IDS.iter().any(|reserved| reserved.eq_ignore_ascii_case(text)) {
         return Err(IdError::Reserved(text.to_owned()));
     }

@@ -53,6 +53,7 @@ impl MetricPatch {
         if is_set(&self.role) && !is_energy && !is_power {
             return Some(("role", "needs a counter in Wh, kWh or MWh, or a gauge in W, kW or MW"));
         }
+
         if is_set(&self.hold) && !is_power {
             return Some(("hold", "is a setting of gauges in W, kW or MW"));
         }

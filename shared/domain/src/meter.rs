@@ -252,6 +252,7 @@ fn of_family<'a>(members: &[FamilyMember<'a>]) -> Vec<Candidate<'a>> {
     for member in members.iter().filter(|member| are_derived || !member.family.is_derived) {
         if member.family.part.is_some() { &mut parts } else { &mut whole }.push(member);
     }
+
     let whole =
         whole.into_iter().min_by_key(|member| (!member.family.is_total, member.metric.name));
 

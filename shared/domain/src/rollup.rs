@@ -244,6 +244,7 @@ impl MetricRollup {
         if later.min < self.min {
             self.min = later.min.clone();
         }
+
         if later.max > self.max {
             self.max = later.max.clone();
         }

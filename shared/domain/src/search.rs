@@ -209,6 +209,7 @@ impl Device {
                 entries.extend(number.map(|number| entry(subject(), number)));
             }
         }
+
         entries
     }
 }

@@ -166,6 +166,7 @@ impl<'de> Visitor<'de> for Page<'_> {
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
+
         Ok(page)
     }
 }

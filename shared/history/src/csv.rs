@@ -34,6 +34,7 @@ impl<R: BufRead> CsvRows<R> {
         if let Some(Err(refusal)) = lines.read()? {
             bail!("the header row {}", refusal.reason);
         }
+
         let separator = separator(&lines.text);
         let mut builder = csv::ReaderBuilder::new();
         builder.has_headers(false).flexible(true).delimiter(separator);
@@ -81,6 +82,7 @@ fn text_of(row: ByteRecord) -> Result<StringRecord, String> {
             "has a quote in column {column} that does not end on this line; a cell holds no line break"
         ));
     }
+
     let mut row = StringRecord::from_byte_record(row)
         .map_err(|error| {
         let column = error.utf8_error().field() + 1;

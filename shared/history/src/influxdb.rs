@@ -70,6 +70,7 @@ impl Windows {
         if let Some((done, _)) = &after {
             measurements.retain(|measurement| measurement.name >= *done);
         }
+
         Ok(Self {
             server,
             context,

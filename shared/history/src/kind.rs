@@ -142,18 +142,22 @@ pub fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Result<Fo
     if let Some(format) = told {
         return Ok(format);
     }
+
     // Before the file's name counts: a power cut leaves a file of zeros.
     if bytes.contains(&0) {
         bail!("{shown} is not a text; {KNOWN}");
     }
+
     if let Some(format) = asked.or_else(|| Format::of(path)) {
         return Ok(format);
     }
+
     match first {
         b'{' => return Ok(Format::Ndjson),
         b'[' => bail!("{shown} holds a JSON array; write one object a line instead"),
         _ => {}
     }
+
     if is_line_protocol(bytes) {
         return Ok(Format::LineProtocol);
     }
@@ -176,6 +180,7 @@ fn ensure_not_foreign(bytes: &[u8], path: &Path) -> anyhow::Result<()> {
             "{shown} is annotated CSV of Flux: influxd inspect export-lp writes line protocol of a bucket; {KNOWN}"
         );
     }
+
     let foreign = FOREIGN.iter().find(|(magic, ..)| bytes.starts_with(magic));
     if let Some((_, what, advice)) = foreign {
         bail!("{shown} is {what}: {advice}; {KNOWN}");

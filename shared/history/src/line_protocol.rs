@@ -168,6 +168,7 @@ impl<R: BufRead> LineFile<R> {
                 return Ok(());
             }
         }
+
         Ok(())
     }
 

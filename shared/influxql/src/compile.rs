@@ -235,6 +235,7 @@ fn check(query: &CheckedSelect, count: usize, has_calls: bool) -> Result<(), Que
         };
         return Err(QueryError::new(message));
     }
+
     Ok(())
 }
 
@@ -307,6 +308,7 @@ impl<'a> Compiler<'a> {
                 _ => refuse!("only time and tag dimensions allowed"),
             }
         }
+
         Ok(tags)
     }
 

@@ -228,6 +228,7 @@ impl Parser<'_> {
         if self.takes_word("ON") {
             self.identifier()?;
         }
+
         let mut sources = Vec::new();
         if listed == ListedNames::Measurements {
             if self.takes_word("WITH") {
@@ -376,6 +377,7 @@ impl Parser<'_> {
             let message = format!("too many segments in {}.{last}", parts.join("."));
             return Err(self.error_at(0, 1, &message));
         }
+
         Ok(name)
     }
 
@@ -435,6 +437,7 @@ impl Parser<'_> {
         if !is_descending {
             self.takes_word("ASC");
         }
+
         if !by.eq_ignore_ascii_case("time") || self.takes_mark(",") {
             refuse!("only ORDER BY time supported at this time");
         }
@@ -462,6 +465,7 @@ impl Parser<'_> {
         if !self.takes_word("tz") {
             return Ok(None);
         }
+
         self.expect_mark("(")?;
         let Lexeme::Text(name) = self.peek().token else {
             refuse!("expected string argument in tz()");

@@ -267,6 +267,7 @@ impl<'a> Answer<'a> {
                 list: rows,
             });
         }
+
         Ok(())
     }
 

@@ -127,6 +127,7 @@ fn joined(series: Vec<TaggedSeries<'_>>) -> Vec<TaggedSeries<'_>> {
             _ => series.push(value),
         }
     }
+
     series
 }
 

@@ -138,6 +138,7 @@ impl TimeWindows {
             at += if (ahead - now).abs() < i128::from(self.length) { ahead - now } else { 0 };
             ahead = now;
         }
+
         Ok(starts)
     }
 }

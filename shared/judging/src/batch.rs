@@ -101,6 +101,7 @@ impl<S: Store> JudgingSession<'_, S> {
         if report.judgements.is_cut {
             report.cause = Some(StoreError::TimedOut.into());
         }
+
         if let Some((unread, error)) = known.unread {
             report.add_rechecks(unread.iter(), fresh);
             report.cause = Some(error.into());
@@ -192,6 +193,7 @@ impl<S: Store> JudgingSession<'_, S> {
             Err(error) if error.is_retryable() => known.unread = Some((lacking, error)),
             Err(error) => return Err(error.into()),
         }
+
         Ok(known)
     }
 }

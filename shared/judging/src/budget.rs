@@ -46,6 +46,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 figures.push(Figure::new(period.from(), used, is_beyond));
             }
         }
+
         Ok(figures)
     }
 }

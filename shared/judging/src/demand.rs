@@ -140,6 +140,7 @@ fn step_of(rows: &EnergyDevice<'_>) -> Exact {
             sum += &unit.to_kwh(&step);
         }
     }
+
     sum
 }
 

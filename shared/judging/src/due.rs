@@ -30,6 +30,7 @@ impl<S: Store + DeleteAlertStates> JudgingSession<'_, S> {
                 report.add(key.clone(), Err(error.into()));
             }
         }
+
         report
     }
 }

@@ -105,6 +105,7 @@ impl<S: Store> JudgingSession<'_, S> {
             quarters.push(quarter);
             next = next.next();
         }
+
         Ok(quarters)
     }
 }

@@ -101,6 +101,7 @@ impl TaskProgress {
             let keys: BTreeSet<&AlertKey> = found.iter().map(|(key, _)| key).collect();
             resting.retain(|key, _| keys.contains(key));
         }
+
         found.retain(|(key, rule)| {
             let rests = |task: &RestingTask| {
                 task.changed == rule.definition.changed && is_resting(key, rule, task.rest)

@@ -67,6 +67,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         if let (Some(rule), Err(error)) = (on_group, device) {
             report.add(rule.on(AlertSubject::Device(id.clone())), Err(error.into()));
         }
+
         if !report.is_done() {
             of_device.retain(|rule| report.left.iter().all(|key| key.rule != rule.id));
             judged.extend(of_device.into_iter().map(|rule| rule.id.clone()));
@@ -89,6 +90,7 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         if is_recent(recheck.since.saturating_add(MAX_BACK)) {
             return Ok(None);
         }
+
         // The rule is read again, because `rules` may be older. Without the new rule the recheck would be lost.
         let rule = match self.stored_rule(id).await {
             Ok(Some(rule)) if rule.definition.is_on => rule,

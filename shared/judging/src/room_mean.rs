@@ -142,6 +142,7 @@ impl<S: Store> JudgingSession<'_, S> {
                 return Ok(means);
             }
         }
+
         means_from(longest).await
     }
 

@@ -45,6 +45,7 @@ impl<S: Store> JudgingSession<'_, S> {
             Some(error) => report.unlisted = Some(error),
             None => report.unjudged = rules.of_unknown_devices(&devices, needs_the_list),
         }
+
         if report.is_done() {
             progress.note_sealed(sealed);
         }

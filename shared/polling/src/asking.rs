@@ -96,6 +96,7 @@ impl Asking {
         if asking.device.as_ref().is_some_and(|device| device.names().next().is_some()) {
             return Err(MemberError::of("device", "has a placeholder; write a text or a pointer"));
         }
+
         if asking.method == Method::Get && asking.body.is_some() {
             return Err(MemberError::of("body", "needs \"method\": \"POST\""));
         }
@@ -195,6 +196,7 @@ impl Asking {
                 return wrong(IS_SECRET);
             }
         }
+
         Ok(())
     }
 
@@ -209,6 +211,7 @@ impl Asking {
                 return Err(MemberError::of(member, IS_SECRET));
             }
         }
+
         match self.body.as_ref().and_then(bare_secret_of) {
             Some(name) => Err(MemberError::of(&format!("body.{name}"), IS_SECRET)),
             None => Ok(()),
@@ -241,6 +244,7 @@ impl Asking {
         for (name, value) in &self.headers {
             request = request.with_headers([(name.clone(), value.fill(values)?)]);
         }
+
         if let Some(Basic { user, password }) = &self.basic {
             let user = user.fill(values)?;
             let credentials = format!("{user}:{}", password.fill(values)?);

@@ -155,6 +155,7 @@ impl TableReader<'_> {
         if *fill == Some(RowFill::Quarter) {
             rows = repeated(rows);
         }
+
         let latest = self.context.now.saturating_add(MAX_AHEAD);
         rows.retain(|row| {
             let is_price = row.metrics.keys().all(MetricName::is_price);
@@ -182,6 +183,7 @@ impl TableReader<'_> {
             let time = time.as_ref().map(|time| time.needed(row)).transpose()?;
             read.extend(self.row(position, row, time, &|pointer| pointer.of(row)));
         }
+
         Ok(read)
     }
 
@@ -231,6 +233,7 @@ impl TableReader<'_> {
                 None => {}
             }
         }
+
         Some(AnswerRow { device, at, metrics })
     }
 
@@ -325,6 +328,7 @@ fn repeated(rows: Vec<AnswerRow>) -> Vec<AnswerRow> {
             });
         }
     }
+
     all
 }
 

@@ -202,6 +202,7 @@ impl SourceStatus {
         while self.seen.len() > MAX_SEEN {
             self.seen.pop_first();
         }
+
         if !report.devices.is_empty() {
             self.devices.clone_from(&report.devices);
         }

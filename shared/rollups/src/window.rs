@@ -118,6 +118,7 @@ impl<S: Store> DeviceFolds<'_, S> {
                 Folded::Skipped => {}
             }
         }
+
         Ok(window)
     }
 

@@ -33,9 +33,11 @@ impl Combine {
         if values.is_empty() {
             return None;
         }
+
         if self == Self::Sum {
             return Some(sum().shown());
         }
+
         match function {
             Aggregate::Sum | Aggregate::Count => Some(sum().shown()),
             Aggregate::Min => shown().min(),

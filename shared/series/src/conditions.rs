@@ -58,6 +58,7 @@ pub async fn find<'a>(
         }
         found.extend(of_device.into_iter().map(|episode| (question.device.id(), episode)));
     }
+
     found.sort_by_key(|(device, episode)| (episode.range.from(), *device));
     Ok((found, plan))
 }

@@ -59,6 +59,7 @@ impl RowEnergy {
                 }
             }
         }
+
         energy
     }
 

@@ -118,6 +118,7 @@ pub async fn events(
         let has_more = search.searches > MAX_SEARCHES;
         found.append(CounterSteps { events: search.found, has_more });
     }
+
     Ok(found)
 }
 
@@ -155,6 +156,7 @@ impl<S: Store> EventSearch<'_, S> {
                 self.search_piece(question, piece, flags.intersection(self.wanted)).await?;
             }
         }
+
         Ok(last)
     }
 

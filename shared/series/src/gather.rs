@@ -331,6 +331,7 @@ impl<'a, S: Store> Gathering<'a, S> {
                 self.take_quarter(quarter, gap)?;
             }
         }
+
         Ok(())
     }
 
@@ -505,6 +506,7 @@ impl<'a, S: Store> Gathering<'a, S> {
                 }
             }
         }
+
         true
     }
 
@@ -616,6 +618,7 @@ impl<'a, S: Store> Gathering<'a, S> {
                 left -= 1;
             }
         }
+
         Ok(())
     }
 }

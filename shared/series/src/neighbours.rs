@@ -87,6 +87,7 @@ pub(crate) async fn neighbours(
     for (name, sample) in before.found {
         values.entry(name).or_default().before = Some(sample);
     }
+
     for (name, sample) in after.found {
         values.entry(name).or_default().after = Some(sample);
     }
@@ -140,6 +141,7 @@ impl<S: Store> NeighbourSearch<'_, S> {
             }
             next = self.step().await?;
         }
+
         Ok(self.reached(edge))
     }
 
@@ -304,6 +306,7 @@ impl<S: Store> NeighbourSearch<'_, S> {
         if self.order == Order::Descending {
             quarters.reverse();
         }
+
         for quarter in &quarters {
             if self.missing.is_empty() {
                 break;
@@ -316,6 +319,7 @@ impl<S: Store> NeighbourSearch<'_, S> {
                 self.take_rollup(quarter);
             }
         }
+
         Ok(())
     }
 
@@ -352,6 +356,7 @@ impl<S: Store> NeighbourSearch<'_, S> {
         if self.missing.is_empty() {
             return Ok(());
         }
+
         if self.claim_readings(whole, std::slice::from_ref(day)) {
             return self.read_all(self.rest_of(whole)).await;
         }

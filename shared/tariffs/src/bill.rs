@@ -184,9 +184,11 @@ impl<'a> BillFold<'a> {
             self.month = CalendarUnit::Month.bucket_of(from, self.input.tariff.zone);
             self.metered = Amount::zero();
         }
+
         if QuarterHour::of(from).start() == from {
             self.metered_before_quarter.clone_from(&self.metered);
         }
+
         if self.input.rows[0].from() <= from {
             self.bill(step);
         }
@@ -203,6 +205,7 @@ impl<'a> BillFold<'a> {
         if self.day.to() <= from {
             self.day = CalendarUnit::Day.bucket_of(from, tariff.zone);
         }
+
         let is_end = to == self.day.to() || to == rows[row].to();
         let until = to.min(self.input.until).max(self.uncharged);
         let charged = is_end.then(|| ChargedTime::of(self.uncharged, until, tariff.zone));
@@ -265,6 +268,7 @@ impl<'a> BillFold<'a> {
             let (line, kwh) = (Some(named.name.clone()), Some(quantity.clone()));
             self.note(Missing { line, kwh, ..Missing::of(MissingKind::Price, step.range) });
         }
+
         let price = price.unwrap_or_else(Exact::zero);
         vec![LinePart { zone, amount: quantity.times(&price), quantity }]
     }
@@ -276,6 +280,7 @@ impl<'a> BillFold<'a> {
         if step.is_unknown {
             self.note(Missing::of(MissingKind::Energy, step.range));
         }
+
         if !step.estimated.is_empty() {
             let mut kwh = Amount::zero();
             for part in &step.estimated {
@@ -285,6 +290,7 @@ impl<'a> BillFold<'a> {
             }
             self.note(Missing { kwh: Some(kwh), ..Missing::of(MissingKind::Spread, step.range) });
         }
+
         if !has_price {
             self.note(Missing { kwh: Some(used), ..Missing::of(MissingKind::Tariff, step.range) });
         }
@@ -308,6 +314,7 @@ impl<'a> BillFold<'a> {
             total.amount.add(&row.amount);
             total.is_incomplete |= row.is_incomplete;
         }
+
         Bill {
             due: self.due(),
             rows: self.rows.into_iter().map(BillRow::with_mean).collect(),
@@ -335,6 +342,7 @@ impl<'a> BillFold<'a> {
             }
             due += &sum.to_decimals(tariff.decimals, tariff.is_rounded_down);
         }
+
         Some(due.fixed(tariff.decimals))
     }
 
@@ -412,6 +420,7 @@ fn by_tier<'a>(tiers: &'a [Tier], before: &Amount, used: &Amount) -> Vec<LinePar
         }
         begin = tier.to.clone().unwrap_or(begin);
     }
+
     parts
 }
 

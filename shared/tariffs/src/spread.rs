@@ -88,5 +88,6 @@ fn prices_at(input: &BillInput<'_>, per: Per, at: Timestamp) -> Vec<LinePrice> {
             _ => LinePrice::Price(line.and_then(|line| input.price_at(line, at).1)),
         });
     }
+
     prices
 }

@@ -170,6 +170,7 @@ impl Tariff {
         if written.round == Some(Rounding::HalfUp) {
             return Err(MemberError::of("round", "of a line can only be down"));
         }
+
         Ok(TariffLine {
             range,
             pricing: self.pricing(written)?,
@@ -187,6 +188,7 @@ impl Tariff {
             let hundredth = Exact::parse("0.01").expect("a number");
             price = price.map(|percentage| &percentage * &hundredth);
         }
+
         let of_energy = written.per.is_of_energy();
         let only = |member: &str, why: &str| Err(MemberError::of(member, why));
         if times.is_some() && written.series.is_none() {
@@ -340,11 +342,13 @@ fn check_meter(meter: &TariffMeter, earlier: &[TariffMeter]) -> Result<(), Membe
     if earlier.iter().any(is_same) {
         return Err(MemberError::of("device", "is in the list already"));
     }
+
     if let Some(factor) = &meter.factor
         && !number("factor", factor)?.is_positive()
     {
         return Err(MemberError::of("factor", "is not above zero"));
     }
+
     if meter.metric.is_none() && meter.sold {
         let why = "is for a meter with metric; without it, both directions count";
         return Err(MemberError::of("sold", why));

@@ -49,6 +49,7 @@ impl ReadBack {
                 Some(lost) => lost.into_iter().for_each(|lost| self.note(&lost)),
             }
         }
+
         Ok(())
     }
 
@@ -80,6 +81,7 @@ impl fmt::Display for ReadBack {
             1 => write!(f, "1 is missing or differs")?,
             count => write!(f, "{count} are missing or differ")?,
         }
+
         self.named.iter().try_for_each(|lost| write!(f, "\n  {lost}"))?;
         let hidden = self.lost - self.named.len() as u64;
         if hidden > 0 {
@@ -149,6 +151,7 @@ fn difference(reading: &Reading, row: Option<&Row>) -> Option<String> {
             Some(_) => {}
         }
     }
+
     let room = || serde_json::from_str::<String>(row.get("room")?.get()).ok();
     if let Some(wanted) = &reading.room
         && room().as_deref() != Some(wanted.as_str())

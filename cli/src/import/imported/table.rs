@@ -146,6 +146,7 @@ fn read_hours(text: &str) -> anyhow::Result<BTreeMap<Timestamp, Extremes>> {
             }
         }
     }
+
     Ok(hours)
 }
 

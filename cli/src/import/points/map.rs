@@ -81,6 +81,7 @@ impl SeriesMap {
             });
             added.with_context(|| format!("--map: {shown}, row {number}"))?;
         }
+
         ensure!(!rows.is_empty(), "--map: {shown} has no series, so nothing would be imported");
         Ok(Self { unmet: Unmet::of(rows.keys().cloned()), rows })
     }
@@ -161,6 +162,7 @@ impl SeriesMap {
                 "--map: {series}: a room needs a device beside it, because the tags of both are written"
             );
         }
+
         Ok(Some(point))
     }
 }

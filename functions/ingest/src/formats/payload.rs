@@ -168,6 +168,7 @@ impl Payload {
                 }
             }
         }
+
         is_read
     }
 
@@ -191,6 +192,7 @@ impl Payload {
             Ok(Scaled::UnknownWord) => return false,
             Err(fault) => self.refused.push(Refusal::of(key, fault)),
         }
+
         true
     }
 
@@ -426,6 +428,7 @@ pub(crate) mod tests {
             shown.extend(refused.iter().map(ToString::to_string));
             shown.extend(ignored.iter().map(|name| format!("not {name}")));
         }
+
         Some(shown)
     }
 

@@ -429,6 +429,7 @@ fn component_of(component: &str, part: &str, values: &Value, rows: &[Row]) -> Pa
         }
         None => one.rest(rest, values),
     }
+
     one
 }
 

@@ -114,6 +114,7 @@ impl IntroductionCounts {
                 Some(_) => false,
             };
         }
+
         new
     }
 

@@ -100,6 +100,7 @@ impl PlacedReadings {
                 self.origins[*slot.get()].push(origin);
             }
         }
+
         Ok(())
     }
 

@@ -127,6 +127,7 @@ impl Reader<'_> {
                 Err(fault) => points.refuse(index, &fault),
             }
         }
+
         Ok(())
     }
 

@@ -78,6 +78,7 @@ pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Pro
     if secret.is_none() && known.as_ref().is_none_or(|known| known.kind != wanted.kind) {
         return Err(Secret::missing(wanted.kind).into());
     }
+
     if let Some(before) = before
         && secret.is_none()
         && known.as_ref() == Some(&wanted)

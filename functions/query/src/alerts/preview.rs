@@ -82,6 +82,7 @@ pub(crate) async fn preview(call: &mut Call<'_, impl Store>) -> Result<Response,
     if let Some(lag) = lacking.lag_of(with_lead(range), device_of(&subjects)) {
         answer["rollups_lack"] = json!(lag);
     }
+
     rules::add_silent_after(&mut answer, &rule, call).await?;
     let warnings = warnings::of_subjects(&rule, call).await?;
     if !warnings.is_empty() {

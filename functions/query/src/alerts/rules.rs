@@ -190,6 +190,7 @@ pub(crate) async fn judge(rule: &StoredRule, call: &mut Call<'_, impl Store>) ->
     if let Some(left_out) = LostMessages::of(report.lost_messages) {
         call.log.warn("alerts.left_out", &left_out);
     }
+
     if let Some((key, failure)) = report.failures.into_iter().next() {
         return Some(not_judged(&key.subject.to_string(), failure, call));
     }

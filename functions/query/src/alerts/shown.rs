@@ -109,6 +109,7 @@ pub(crate) fn channel(
     if let Some(quiet_hours) = stored.quiet_hours {
         shown.insert("quiet_hours".to_owned(), quiet_hours.to_string().into());
     }
+
     if let Some(failing) = stored.failing {
         shown.insert("failing_since".to_owned(), json!(failing.since));
         shown.insert("next".to_owned(), json!(failing.next));

@@ -50,6 +50,7 @@ pub(crate) async fn of_subjects(
             None => of_unknown_devices(rule),
         });
     }
+
     Ok(warnings)
 }
 

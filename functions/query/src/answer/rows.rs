@@ -247,6 +247,7 @@ impl Row for DeviceRow<'_> {
                 _ => continue,
             };
         }
+
         cells
     }
 

@@ -99,6 +99,7 @@ impl Sheet {
             text.resize(text.len() + self.metrics.len() - written, b',');
             text.push(b'\n');
         }
+
         text
     }
 }

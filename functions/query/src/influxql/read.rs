@@ -116,6 +116,7 @@ impl<S: Store> Reads<'_, S> {
         if has_days && is_of_days {
             return Level::Days;
         }
+
         if edges().all(|at| QuarterHour::starting_at(at).is_some()) {
             Level::QuarterHours
         } else {

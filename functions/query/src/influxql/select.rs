@@ -94,6 +94,7 @@ impl<S: Store> SelectRun<'_, S> {
         if reads.has_rollups() || is_by_room {
             lacking = Some(UnfoldedChanges::read(session, horizon).await?);
         }
+
         if is_by_room {
             wanted = without_absent(wanted, selection, self.context).await?;
         }
@@ -133,6 +134,7 @@ async fn earliest_instant(
         let at = found.map_or(range.from(), |reading| reading.at);
         earliest = Some(earliest.map_or(at, |earliest| earliest.min(at)));
     }
+
     Ok(earliest)
 }
 

@@ -92,6 +92,7 @@ impl<S: Store> ToolApi<'_, '_, S> {
                 answer.insert("more_rooms".to_owned(), json!({"how": how}));
             }
         }
+
         Ok(answer)
     }
 
@@ -178,6 +179,7 @@ impl<S: Store> ToolApi<'_, '_, S> {
                 Some(known) => *known = json!([known.clone(), unit]),
             }
         }
+
         Ok(units)
     }
 

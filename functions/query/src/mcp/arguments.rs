@@ -108,6 +108,7 @@ impl ToolRequest {
             }
             (_, Some(value)) => push(text(name, value)?),
         }
+
         Ok(())
     }
 

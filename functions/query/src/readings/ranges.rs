@@ -106,6 +106,7 @@ async fn read_until_full(
         let rest = read * MAX_CARRIED.saturating_sub(taken) / taken;
         limit = rest.min(3 * read).min(range.query.limit - read);
     }
+
     Ok(page)
 }
 

@@ -47,6 +47,7 @@ pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, 
     if deletion.ended.is_some() {
         return Ok(over());
     }
+
     if continued.is_none() {
         // The device's alerts end before its readings are removed. Otherwise a judgement would take the alerts back.
         judging::end_device(call.session, &id).await?;
@@ -100,6 +101,7 @@ async fn begun_at(
         );
         return Err(Problem::new(ProblemKind::Conflict, detail));
     }
+
     Ok(known)
 }
 

@@ -37,6 +37,7 @@ pub(crate) fn of_device(
             return Err(Problem::field("room_since", why));
         }
     }
+
     Ok(patch)
 }
 

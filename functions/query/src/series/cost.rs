@@ -62,6 +62,7 @@ impl CostRequest {
             }
             tariffs.push(id);
         }
+
         if tariffs.len() > MAX_COMPARED {
             return Err(wrong(format!("names more than {MAX_COMPARED} tariffs")));
         }
@@ -230,6 +231,7 @@ impl<'r, S: Store> Biller<'r, S> {
             let own = self.steps_of_share(device, &reads).await?;
             steps = Some(own.ok_or_else(|| share::measures_no_energy(device))?);
         }
+
         let (steps, is_share) = (steps.as_ref().unwrap_or(&reads.metered), of_share.is_some());
         let shown = |known: &&'a KnownTariff| self.shown(known, &reads, steps, is_share);
         let mut bills: Vec<ShownBill<'a>> = group.tariffs.iter().map(shown).collect();
@@ -242,6 +244,7 @@ impl<'r, S: Store> Biller<'r, S> {
                 shown.devices.push(DeviceShare::of(device, share));
             }
         }
+
         Ok(bills)
     }
 
@@ -258,6 +261,7 @@ impl<'r, S: Store> Biller<'r, S> {
                 format!("makes rows of lines of more than {MAX_ROWS_OF_LINES} units of every");
             return Err(Problem::field("lines", why));
         }
+
         let steps = self.steps(group, !needs_meters || bills > 1)?;
         let count = steps.grid.rows().len();
         self.add_work(group.tariffs().map(|tariff| bills * tariff.work(count)).sum())?;

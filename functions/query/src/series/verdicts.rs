@@ -48,5 +48,6 @@ pub(crate) async fn check_verdicts(
             return Err(Problem::field(&format!("metrics.{name}.verdicts"), message));
         }
     }
+
     Ok(())
 }

@@ -60,12 +60,14 @@ pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Pro
     if let Some(secrets) = &secrets {
         saved.lacks_secrets = source.check_secrets(&secrets.texts).is_err();
     }
+
     if let Some(before) = before
         && secrets.is_none()
         && before.settings == saved.settings
     {
         return shown_saved(before, &source, call).await;
     }
+
     if !call.session.save_source(&saved, secrets.as_ref()).await? {
         return Err(contended("source"));
     }
@@ -109,6 +111,7 @@ fn secrets_to_store(
     if before.is_some_and(|before| before.has_secrets_for(source)) {
         return Ok(None);
     }
+
     // A source that is restored from an export has no secrets at first. It is off until they are given.
     let has_none = before.is_none_or(|before| before.lacks_secrets);
     let is_restored = has_none && !source.is_on;

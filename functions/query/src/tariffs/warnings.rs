@@ -46,6 +46,7 @@ pub(super) async fn of(
             warnings.push(format!("{id} is behind {other}, so its energy is billed twice"));
         }
     }
+
     warnings.dedup();
     Ok(warnings)
 }

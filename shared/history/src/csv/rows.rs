@@ -350,12 +350,14 @@ impl Bound {
         if let ([number], None, false) = (numbers.as_slice(), self.factor, self.is_amount) {
             return Ok(Some(number.to_string()));
         }
+
         let too_large = || format!("{}: the result is too large, over 28 digits", self.name);
         let mut sum = Decimal::ZERO;
         for number in &numbers {
             sum =
                 decimal(number).and_then(|number| sum.checked_add(number)).ok_or_else(too_large)?;
         }
+
         let value = sum.checked_mul(self.factor.unwrap_or(Decimal::ONE)).ok_or_else(too_large)?;
         let shown = value.normalize().to_string();
         if self.is_amount && value < Decimal::ZERO {
@@ -365,6 +367,7 @@ impl Bound {
                 self.name
             ));
         }
+
         Ok(Some(shown))
     }
 }

@@ -82,6 +82,7 @@ pub fn format(text: &str) -> Result<String, String> {
             _ => {}
         }
     }
+
     Ok(text.to_owned())
 }
 

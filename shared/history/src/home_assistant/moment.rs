@@ -10,6 +10,7 @@ pub(super) fn nanos(seconds: Option<f64>, text: Option<&str>) -> Option<i64> {
         #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
         return (micros.abs() < 9e15).then(|| micros as i64 * 1_000);
     }
+
     let text = text?.trim();
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let whole = format!("{}Z", whole.replacen(' ', "T", 1));

@@ -36,6 +36,7 @@ impl Schema {
             let names = statement.query_map([table], |row| row.get::<_, String>(0))?;
             columns.insert(table, names.collect::<rusqlite::Result<BTreeSet<_>>>()?);
         }
+
         let mut schema = Self { version: "unknown".to_owned(), columns };
         ensure!(
             schema.has_table("states") || schema.has_table("statistics_meta"),

@@ -58,12 +58,14 @@ pub(super) fn read(
     if !schema.has_table("statistics_meta") || !schema.has_table("statistics") {
         return Ok(());
     }
+
     if schema.has_table("statistics_short_term") {
         let count =
             connection
                 .query_row("SELECT count(*) FROM statistics_short_term", [], |row| row.get(0))?;
         output.notes.leave_out_many("statistics of five minutes; states have them", count);
     }
+
     for series in all(connection, schema, output)? {
         let hours = StatisticHours::of(&series, storage, entities.get(&series.id), output);
         hours.read(connection, schema).with_context(|| series.id.clone())?;
@@ -265,6 +267,7 @@ impl<'a> StatisticHours<'a> {
         if self.series.is_amount && self.taken == 0 {
             self.send(hour, start, total_before.to_string(), None)?;
         }
+
         for at in times_of(self.series, self.unit.as_deref(), start) {
             self.send(hour, at, value.clone(), row.last_reset)?;
         }

@@ -107,6 +107,7 @@ impl Conversion {
         if self == Self::Same {
             return Some(text);
         }
+
         let value = Decimal::from_str_exact(&text).ok()?;
         let converted = match self {
             Self::Same => value,

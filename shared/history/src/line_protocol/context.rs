@@ -100,6 +100,7 @@ impl Contexts {
         if !is_comment && !text.starts_with(b"CREATE ") {
             return false;
         }
+
         let text = String::from_utf8_lossy(text);
         if let Some(name) = text.strip_prefix("CONTEXT-DATABASE:") {
             self.current = (name.trim().to_owned(), String::new());
@@ -111,6 +112,7 @@ impl Contexts {
         } else {
             return is_comment || text.starts_with("CREATE RETENTION POLICY ");
         }
+
         true
     }
 
@@ -119,10 +121,12 @@ impl Contexts {
         if self.current.0.is_empty() {
             return true; // a file without marks
         }
+
         if !self.seen.contains(&self.current) {
             self.seen.push(self.current.clone());
             self.choose();
         }
+
         let takes = match &self.default {
             _ if !self.wanted.is_empty() => {
                 self.wanted.iter().any(|wanted| wanted.has(&self.current))
@@ -143,6 +147,7 @@ impl Contexts {
         if self.default.is_some() || !self.wanted.is_empty() {
             return;
         }
+
         let mut known: Vec<&Context> = self.declared.iter().chain([&self.current]).collect();
         known.sort_by_key(|(name, policy)| {
             (name == INTERNAL, policy != DEFAULT_POLICY, name.clone(), policy.clone())
@@ -151,6 +156,7 @@ impl Contexts {
         if name == INTERNAL && self.declared.is_empty() {
             return;
         }
+
         self.default = Some((name.clone(), policy.clone()));
         self.notes.say(format!("database     {name}, retention policy {policy}"));
     }

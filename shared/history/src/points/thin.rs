@@ -191,6 +191,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
         if std::mem::replace(&mut self.settled, quarters) == quarters {
             return;
         }
+
         let is_behind = nanos >= self.before;
         let all: Vec<String> = self.open.keys().cloned().collect();
         for series in all {
@@ -202,6 +203,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
             }
             self.wait(&series, made);
         }
+
         self.hand_out(quarters.1.div_euclid(MILLISECOND));
     }
 
@@ -479,6 +481,7 @@ impl Open {
         if std::mem::replace(&mut self.is_bridged, true) || !self.is_begun || self.was_alone {
             return Vec::new();
         }
+
         self.is_begun = false;
         let mut values = Vec::new();
         for (place, key) in
@@ -490,6 +493,7 @@ impl Open {
             let mean = mean.filter(|_| field.held > 0);
             values.extend(mean.map(|mean| (place, format!("{key}={mean}"))));
         }
+
         if values.is_empty() { Vec::new() } else { vec![(before, values)] }
     }
 }
@@ -515,6 +519,7 @@ impl ThinCounter {
         if is_more_than_a_rise || spans_an_end {
             kept.extend(self.keep_last());
         }
+
         let is_at_an_end = value.nanos.rem_euclid(QUARTER) == 0;
         self.run.push(value);
         if is_more_than_a_rise || spans_an_end || is_at_an_end {

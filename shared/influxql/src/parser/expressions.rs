@@ -112,6 +112,7 @@ impl Parser<'_> {
         if self.takes_mark("-") {
             return Ok(negative(self.nested(Self::operand)?));
         }
+
         if self.takes_mark("+") {
             return self.nested(Self::operand);
         }

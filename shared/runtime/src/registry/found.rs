@@ -204,6 +204,7 @@ impl FoundDevices {
                 self.devices.insert(id, device);
             }
         }
+
         Ok(())
     }
 

@@ -92,6 +92,7 @@ impl<C: Clock> CachedRegistry<C> {
             };
             self.keep_room(room);
         }
+
         Ok(())
     }
 

@@ -33,6 +33,7 @@ impl<S: Store> Gathering<'_, S> {
             unfolded.drain(..end);
             next = pages.next().await?;
         }
+
         Ok(())
     }
 

@@ -36,6 +36,7 @@ pub(super) fn indexed_attributes(
             (CONDITIONS_VALUES, part::<Listed<List>, _>(values)),
         ]);
     }
+
     attributes
 }
 

@@ -52,6 +52,7 @@ impl Attributes for StoredRollup {
         if let Some(indexed) = &self.indexed {
             attributes.extend(indexed_attributes(indexed, &self.key.device, start));
         }
+
         if let Some(zone) = &self.zone {
             attributes.extend([
                 (ZONE, part::<Text, _>(zone)),
@@ -59,6 +60,7 @@ impl Attributes for StoredRollup {
                 (END, part::<At, _>(&self.range.to())),
             ]);
         }
+
         attributes
     }
 }

@@ -139,6 +139,7 @@ fn changed(key: &ItemKey, known: Option<&Item>, changes: &[AttributeChange]) -> 
         };
         change_value(map, name, change)?;
     }
+
     Ok(item)
 }
 

@@ -73,6 +73,7 @@ impl<D: Db> Patterns<'_, D> {
         if let Some(first_seen) = learned.first_seen {
             update = earlier(update, first_seen);
         }
+
         if let Some((at, room)) = &learned.room {
             let place = Place::Learned(room.clone(), *at);
             // This room was found for a device with the room of `known`. If the device has another room now, the caller

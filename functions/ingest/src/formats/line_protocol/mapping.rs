@@ -189,6 +189,7 @@ impl<'a> MappedFields<'a> {
             let (earlier, later) = (domain::excerpt(&earlier.field), domain::excerpt(&field));
             return Err(MappingError::SameMetric(earlier, later, name));
         }
+
         metrics.push(MappedMetric { name, value, field });
         Ok(())
     }
@@ -331,6 +332,7 @@ impl<'a> Identity<'a> {
         if !id.is_empty() && !values.is_empty() {
             id.push(':');
         }
+
         id.push_str(&values);
         if !of_measurement.is_empty() {
             id.push_str("::");

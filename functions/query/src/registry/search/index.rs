@@ -93,6 +93,7 @@ impl Candidates {
         if newest.is_empty() {
             return Ok(0);
         }
+
         if tested > MAX_DEVICES {
             return Err(unanswerable(format!(
                 "The newest values of more than {MAX_DEVICES} devices would decide; narrow them by another condition."

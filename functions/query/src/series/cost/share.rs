@@ -61,5 +61,6 @@ pub(super) async fn devices(
             found.push(device.clone());
         }
     }
+
     Ok(found)
 }

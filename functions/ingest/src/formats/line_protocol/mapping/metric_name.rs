@@ -17,6 +17,7 @@ pub(crate) fn metric_name(text: &str) -> MetricName {
     if !snake.starts_with(|c: char| c.is_ascii_lowercase()) {
         snake.insert_str(0, "m_");
     }
+
     if text.is_ascii() && !text.is_empty() && snake.len() <= MAX_LENGTH {
         match snake.parse() {
             Err(MetricNameError::Reserved(_)) => {}
