@@ -24,7 +24,7 @@ struct Lines {
 }
 
 impl OutputText {
-    /// All lines so far; those of standard error come last.
+    /// All lines so far; lines of standard error come last.
     pub(crate) fn text(&self) -> String {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         [lines.output.as_str(), &lines.errors].concat()

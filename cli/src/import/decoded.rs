@@ -80,7 +80,7 @@ pub(super) struct PointRules {
     pub(super) reader: LineReader,
     /// The unit of the times in the file.
     pub(super) precision: TimePrecision,
-    /// What the source knows of metrics beside its lines.
+    /// Facts about metrics that the source has apart from its lines.
     pub(super) taught: Taught,
 }
 

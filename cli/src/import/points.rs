@@ -1,4 +1,5 @@
-//! The points of a source as a person wants them, and what the table has beside them. Reads no source.
+//! The points of a source, selected and renamed as a person asks. Compares them with the table's readings. Reads no
+//! source.
 
 mod beside_means;
 mod left_out;

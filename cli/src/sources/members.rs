@@ -51,8 +51,8 @@ fn as_typed(name: &str, value: &Value) -> String {
     quoted(&format!("{name}={value}"))
 }
 
-/// The source that is there, with the members that are typed. A secret is in a file: what is typed stays in the history
-/// of the shell and is seen by whoever lists processes.
+/// The stored source with the typed members. A secret is read from a file: a typed secret would stay in the history of
+/// the shell and in the list of processes.
 pub(super) fn over(
     mut source: Map<String, Value>,
     typed: &[String],

@@ -19,8 +19,8 @@ const HOUR: i64 = 3_600_000;
 pub struct DayCounts<'a> {
     /// The readings of each quarter, in order.
     pub quarters: &'a [u32],
-    /// Whether the device was silent on that day. Such a day is left out; a dead device would otherwise count as one
-    /// that seldom sends.
+    /// Whether the device was silent on that day. Such a day is left out: otherwise a dead device would count as a
+    /// device that seldom sends.
     pub was_silent: bool,
 }
 

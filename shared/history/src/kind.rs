@@ -168,7 +168,7 @@ pub fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Result<Fo
     bail!("{shown} begins with {:?}; {KNOWN}", domain::excerpt(&String::from_utf8_lossy(header)))
 }
 
-/// Fails if the first bytes are those of a kind that is not supported.
+/// Fails if the first bytes belong to a kind of file that is not supported.
 fn ensure_not_foreign(bytes: &[u8], path: &Path) -> anyhow::Result<()> {
     let shown = path.display();
     if let Some((&MARK, annotation)) = bytes.split_first()

@@ -25,7 +25,7 @@ const MAX_LINES_OF_STRING: usize = 64;
 const PRECISIONS: [(&[&str], i64); 4] =
     [(&["ns", "n"], 1), (&["us", "u"], 1_000), (&["ms"], 1_000_000), (&["s"], 1_000_000_000)];
 
-/// What the server advises whoever sends times in another unit: a parameter of the write.
+/// The server's advice to a sender whose times have another unit: a parameter of the write.
 pub const PRECISION_HINT: &str = "; add precision=";
 
 /// The refusal of a line that is cut.

@@ -18,7 +18,7 @@ pub struct EnergyStep {
     pub sold: Option<Amount>,
     /// What the meter used, which tiers count. Differs from `used` in the bill of a share.
     pub metered: Option<Amount>,
-    /// Whether nobody knows what a meter used.
+    /// Whether the energy of a meter is unknown.
     pub is_unknown: bool,
     /// The parts of `used` and `sold` that were measured over a longer time than a quarter of an hour.
     pub estimated: Vec<EstimatedEnergy>,

@@ -9,7 +9,7 @@ use crate::written::Per;
 
 const HALF_QUARTER: TimeDelta = TimeDelta::seconds(450);
 
-/// The times at which the price of what is used, and of what is sold, changes within a bill.
+/// The times at which the price of used energy, and of sold energy, changes within a bill.
 pub(crate) struct PriceChanges<'a> {
     input: BillInput<'a>,
     used: Vec<Timestamp>,

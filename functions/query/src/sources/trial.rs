@@ -46,7 +46,7 @@ pub(crate) struct TestAnswer {
     warnings: Vec<String>,
 }
 
-/// What a test found beside devices.
+/// The findings of a test, apart from devices.
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct TestFindings {

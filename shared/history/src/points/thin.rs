@@ -35,7 +35,7 @@ type CountersOf<'a> = Box<dyn Fn(&DeviceId) -> anyhow::Result<BTreeSet<MetricNam
 pub struct KnownKinds<'a> {
     /// Asks for the counters of a device.
     pub counters_of: CountersOf<'a>,
-    /// What the source knows beside its lines.
+    /// Facts that the source has apart from its lines.
     pub taught: Taught,
     /// Decodes a line.
     pub reader: LineReader,

@@ -12,7 +12,7 @@ use crate::answer::sheet::record;
 
 /// The header by which an answer in NDJSON or CSV says what its rows lack.
 const LACK: &str = "x-rows-lack";
-/// The members beside the rows in JSON that say what the rows lack.
+/// The members of a JSON answer, next to its rows, that name the missing data of the rows.
 const LACKING: [&str; 7] = [
     "rollups_lack",
     "rooms_lack",

@@ -1,4 +1,4 @@
-//! What meters used and sold in each step of a bill, and what is unknown of it. Prices nothing.
+//! The energy that meters used and sold in each step of a bill, and its unknown parts. Prices nothing.
 
 use api::Problem;
 use chrono::TimeDelta;
@@ -72,7 +72,7 @@ fn add(
     }
 }
 
-/// Whether a meter was silent for so long that nobody knows what was used.
+/// Whether a meter was silent for so long that its energy in this time is unknown.
 fn is_unknown(range: TimeRange, row: &RowValues) -> bool {
     let known = row.area.as_ref().map_or(row.increase.measured, |area| area.held);
     range.length() - known >= MIN_UNKNOWN.min(range.length())

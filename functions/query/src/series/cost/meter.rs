@@ -67,7 +67,7 @@ impl<'a> BilledMeter<'a> {
         (rule != MetricRule::Gauge).then_some(Self { device, names, used, factor: None })
     }
 
-    /// What a device uses and sells; `None` if it measures neither.
+    /// The metrics of used and of sold energy of a device; `None` if it measures neither.
     pub(super) fn of_device(device: &'a Device) -> Option<Self> {
         let meter = Meter::of(device.metrics()).filter(Meter::is_of_sums)?;
         let (names, used) = (meter.names().cloned().collect(), meter.used.len());
