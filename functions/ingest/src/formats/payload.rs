@@ -106,6 +106,24 @@ const MAX_IGNORED: usize = 100;
 /// The last name in a list of members that are not stored, if there are too many names.
 const AND_MORE: &str = "... and more";
 
+/// A number of a member that is in no table.
+struct NamedNumber {
+    path: String,
+    /// The path as the name of a metric.
+    name: MetricName,
+    /// The metric and the conversion by the unit at the end of the name, if there is a unit.
+    unit: Option<(&'static str, units::UnitConversion)>,
+    value: Decimal,
+}
+
+impl NamedNumber {
+    fn of(path: String, value: Decimal) -> Self {
+        let name = metric_name(&path.replace('/', "_"));
+        let unit = units::of_name(name.as_str(), &path);
+        Self { path, name, unit, value }
+    }
+}
+
 impl Measured {
     /// A value under a name of the vocabulary, whose unit is known.
     pub(crate) const fn new(value: Decimal) -> Self {
@@ -233,13 +251,10 @@ impl Payload {
             self.gather(rest, key.clone(), key, value, &mut numbers);
         }
 
-        let (united, own): (Vec<_>, Vec<_>) = numbers
-            .into_iter()
-            .map(|(path, value)| (metric_name(&path.replace('/', "_")), path, value))
-            .map(|(name, path, value)| (units::of_name(name.as_str(), &path), name, path, value))
-            .partition(|(unit, ..)| unit.is_some());
+        // Names without a unit come first. The sort is stable, so the order of the members stays.
+        numbers.sort_by_key(|number| number.unit.is_some());
 
-        for (unit, name, path, value) in own.into_iter().chain(united) {
+        for NamedNumber { path, name, unit, value } in numbers {
             let unit = unit.filter(|(metric, _)| !self.has(rest.part, metric));
             if self.is_full(rest.part) || unit.is_none() && self.has(rest.part, name.as_str()) {
                 self.ignore(&format!("{}{path}", rest.prefix));
@@ -264,7 +279,7 @@ impl Payload {
         path: String,
         key: &str,
         value: &Value,
-        numbers: &mut Vec<(String, Decimal)>,
+        numbers: &mut Vec<NamedNumber>,
     ) {
         let mut ignored = rest.ignored.iter().flat_map(|keys| keys.split_whitespace());
         let is_ignored = |known: &str| match known.strip_suffix('*') {
@@ -294,7 +309,7 @@ impl Payload {
                 }
             }
             Value::Number(number) => match Decimal::parse(&number.to_string()) {
-                Ok(value) => numbers.push((path, value)),
+                Ok(value) => numbers.push(NamedNumber::of(path, value)),
                 Err(why) => self.refused.push(Refusal::of(&path, why)),
             },
             Value::Array(elements) if elements.is_empty() => {}

@@ -39,21 +39,21 @@ fn take(
     is_strict: bool,
 ) -> Result<Payload, Problem> {
     let mut payload = Payload::new(device, PayloadTime::Arrival);
-    let is_known = |name: &str| rows.iter().any(|(key, ..)| *key == name);
-    let has_known = !is_strict && parameters.keys().any(|name| is_known(name));
+    let row_of = |name: &str| rows.iter().find(|(key, ..)| *key == name);
+    let refuses_unknown = is_strict || !parameters.keys().any(|name| row_of(name).is_some());
+
     for (name, value) in parameters {
         if RESERVED.contains(&name.as_str()) || reserved.contains(&name.as_str()) {
             continue;
         }
-        let row = rows.iter().find(|(key, ..)| *key == name.as_str());
-        if row.is_none() && has_known {
+        let Some((_, metric, scale)) = row_of(name) else {
+            if refuses_unknown {
+                let message =
+                    format!("unknown parameter; expected device, room, time, {}", names(rows));
+                return Err(Problem::field(&domain::excerpt(name), message));
+            }
             payload.ignore(name);
             continue;
-        }
-        let Some((_, metric, scale)) = row else {
-            let message =
-                format!("unknown parameter; expected device, room, time, {}", names(rows));
-            return Err(Problem::field(&domain::excerpt(name), message));
         };
         if !payload.put("", name, metric, value, *scale) {
             payload.ignore(name);
