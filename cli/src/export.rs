@@ -23,7 +23,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 pub(crate) use self::file::ExportFile;
-use self::format::{Format, Kind};
+use self::format::{FileFormat, Kind};
 use self::row::Row;
 use crate::at::{SystemAt, TableParts, Unnamed};
 use crate::client::Client;
@@ -121,7 +121,7 @@ struct AnnotationPlace {
 
 /// Exports to a file.
 pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
-    let format = Format::of(&args.file, args.format)?;
+    let format = FileFormat::of(&args.file, args.format)?;
     let range = TimeRange::new(args.from, args.to).context("--from, --to")?;
     if args.rollups {
         return export_rollups(args, range, format);
@@ -161,7 +161,7 @@ struct Exported {
 }
 
 /// Exports the rollups and stays to a file.
-fn export_rollups(args: &ExportArgs, range: TimeRange, format: Format) -> anyhow::Result<()> {
+fn export_rollups(args: &ExportArgs, range: TimeRange, format: FileFormat) -> anyhow::Result<()> {
     let path = &args.file;
     if format.kind != Kind::Ndjson {
         bail!(
@@ -184,7 +184,7 @@ fn export_rollups(args: &ExportArgs, range: TimeRange, format: Format) -> anyhow
 }
 
 /// Creates the file. A signal that ends the export removes the file.
-fn create(path: &Path, format: Format) -> anyhow::Result<ExportFile> {
+fn create(path: &Path, format: FileFormat) -> anyhow::Result<ExportFile> {
     let file = ExportFile::create(path, format)?;
     if let Some(unfinished) = file.unfinished() {
         interrupted::remove_if_stopped(unfinished)?;
@@ -210,7 +210,7 @@ impl<'a> Export<'a> {
     }
 
     /// Writes all requested entries to the file.
-    fn write(&self, format: Format) -> anyhow::Result<Exported> {
+    fn write(&self, format: FileFormat) -> anyhow::Result<Exported> {
         let mut file = create(&self.args.file, format)?;
         let mut exported = self.write_readings(format, &mut file)?;
 
@@ -259,7 +259,11 @@ impl<'a> Export<'a> {
     }
 
     /// Writes the readings. Those of a room come sorted by time, but Parquet needs them sorted by device.
-    fn write_readings(&self, format: Format, file: &mut ExportFile) -> anyhow::Result<Exported> {
+    fn write_readings(
+        &self,
+        format: FileFormat,
+        file: &mut ExportFile,
+    ) -> anyhow::Result<Exported> {
         let is_by_device = format.kind != Kind::Parquet || self.args.room.is_empty();
         let lists = self.reading_lists();
         let bar = progress::bar(lists.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {left}")?;

@@ -21,7 +21,7 @@ use runtime::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
 use self::invoke::Lambda;
-use self::message::{Kind, Message, Replay};
+use self::message::{FailureMessage, Kind, Replay};
 use self::queue::{Depth, FailureQueue, Received};
 use crate::at::aws_service;
 use crate::interrupted::{Interrupted, stop_on_ctrl_c};
@@ -229,7 +229,7 @@ fn region_of(url: &str) -> Option<String> {
 impl Received {
     /// The message as a row of the list.
     fn as_text(&self) -> String {
-        let Message { kind, replay, .. } = &self.message;
+        let FailureMessage { kind, replay, .. } = &self.message;
         let todo = match replay {
             Replay::Impossible(todo) => format!("\n          {todo}"),
             _ => String::new(),
@@ -240,7 +240,7 @@ impl Received {
     }
 
     fn as_json(&self) -> Value {
-        let Message { kind, about, replay } = &self.message;
+        let FailureMessage { kind, about, replay } = &self.message;
         let todo = if let Replay::Impossible(todo) = replay { Some(todo) } else { None };
         let (id, sent, kind) = (&self.id, shown_millis(self.sent), kind.to_string());
         json!({"id": id, "sent": sent, "kind": kind, "about": about, "can_be_replayed": todo.is_none(), "todo": todo})
@@ -382,7 +382,7 @@ impl<'a> Pass<'a> {
 
     /// Whether a chosen message is left to the next command, because it was sent after this one began.
     fn is_chosen_later(&self, received: &Received) -> bool {
-        let Received { id, message: Message { kind, .. }, .. } = received;
+        let Received { id, message: FailureMessage { kind, .. }, .. } = received;
         let is_later = !received.is_sent_until(self.begun) && !self.choice.names(id);
         is_later && self.choice.has(id, *kind)
     }
@@ -455,7 +455,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Replays a message, if the pass replays. Fails unless the answer says that everything is done.
-    async fn replay(&self, message: &Message) -> anyhow::Result<()> {
+    async fn replay(&self, message: &FailureMessage) -> anyhow::Result<()> {
         let Some(lambda) = &self.lambda else { return Ok(()) };
         match &message.replay {
             Replay::Impossible(todo) => bail!("{todo}"),

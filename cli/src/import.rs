@@ -56,7 +56,7 @@ use history::kind::Format;
 use history::line_protocol::LineFile;
 use history::notes::Notes;
 use history::shelly::{Anchors, Log};
-use history::source::Source;
+use history::source::HistorySource;
 use history::sqlite::Database;
 use history::temporary::with_room;
 use points::Selection;
@@ -144,7 +144,7 @@ fn import(args: &ImportArgs, now: Timestamp) -> anyhow::Result<ExitCode> {
             let lines = input.into_lines(growing);
             let databases = args.database.clone();
             let points = LineFile::new(lines, args.precision, databases, notes.clone());
-            Source::of_points(Box::new(points), notes)
+            HistorySource::of_points(Box::new(points), notes)
         }
     };
     let bar = if format.is_read_in_order() { bar } else { progress::spinner() };
@@ -158,7 +158,7 @@ fn shelly(
     input: InputFile,
     growing: Growing,
     now: Timestamp,
-) -> anyhow::Result<Source> {
+) -> anyhow::Result<HistorySource> {
     let Some(device) = &args.csv.device_id else {
         bail!(
             "{} is the log of a Shelly meter; --device-id names it, as its own readings do, such as \
@@ -179,7 +179,7 @@ fn shelly(
     if !args.dry_run && anchors == Anchors::default() {
         source.notes.say(BEFORE_THE_METER.to_owned());
     }
-    Ok(Source { growing: Some(growing), ..source })
+    Ok(HistorySource { growing: Some(growing), ..source })
 }
 
 /// Opens a file of readings. Totals continue the counters of the table.
@@ -188,7 +188,7 @@ fn lines(
     input: InputFile,
     growing: Growing,
     now: Timestamp,
-) -> anyhow::Result<Source> {
+) -> anyhow::Result<HistorySource> {
     let columns = args.csv.columns()?;
     // The other formats show by themselves whether a line is complete.
     let is_csv = args.read_as(input.format) == Format::Csv;
@@ -207,7 +207,10 @@ fn lines(
         }
     }
 
-    Ok(Source { growing: Some(growing).filter(|_| is_csv), ..Source::of_lines(lines, totals) })
+    Ok(HistorySource {
+        growing: Some(growing).filter(|_| is_csv),
+        ..HistorySource::of_lines(lines, totals)
+    })
 }
 
 /// Makes a directory for copies. It is removed when it is dropped, or when a signal ends the process.

@@ -7,11 +7,11 @@ use anyhow::anyhow;
 use runtime::clock::Deadline;
 use tokio::task::JoinSet;
 
-use crate::deployment::Function;
+use crate::deployment::DeployedFunction;
 
 /// A function for whatever invokes it: the stream, a queue, a schedule or another function.
 pub(crate) struct HostedFunction<Event, Reply> {
-    function: Function,
+    function: DeployedFunction,
     handle: Box<dyn Fn(Event, Deadline) -> Handling<Reply> + Send + Sync>,
 }
 
@@ -23,7 +23,7 @@ impl<Event, Reply: Send + 'static> HostedFunction<Event, Reply> {
         Instance: Send + Sync + 'static,
         H: Future<Output = Reply> + Send + 'static,
     >(
-        function: Function,
+        function: DeployedFunction,
         instance: &Arc<Instance>,
         handle: impl Fn(Arc<Instance>, Event, Deadline) -> H + Send + Sync + 'static,
     ) -> Self {
@@ -44,7 +44,7 @@ impl<Event, Reply: Send + 'static> HostedFunction<Event, Reply> {
     ///
     /// Source: <https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html>
     pub(crate) async fn invoke(&self, event: Event) -> anyhow::Result<Reply> {
-        let Function { timeout, .. } = self.function;
+        let DeployedFunction { timeout, .. } = self.function;
         let handling = (self.handle)(event, Deadline::after(timeout));
 
         // A `JoinSet` aborts its tasks when it is dropped: an aborted poller leaves no function running.

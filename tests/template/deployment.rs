@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use local::deployment::{
-    ALERTING, FETCHING, Function, QueueSource, REGISTRY_STREAM, ROLLUP, ROLLUP_QUEUE,
+    ALERTING, DeployedFunction, FETCHING, QueueSource, REGISTRY_STREAM, ROLLUP, ROLLUP_QUEUE,
     ROLLUP_STREAM, ROOM_INDEX_UNITS, SCHEDULE_PERIOD, StreamSource, TABLE_UNITS,
 };
 use runtime::config::MaxUnits;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::{all, number, only, resources, template};
 
 /// The events of this kind: the function, the event's logical id as SAM derives it, and the event's properties.
-fn events(resources: &Map<String, Value>, kind: &str) -> Vec<(Function, String, Value)> {
+fn events(resources: &Map<String, Value>, kind: &str) -> Vec<(DeployedFunction, String, Value)> {
     let mut found = Vec::new();
     for (name, function) in all(resources, "AWS::Serverless::Function") {
         for (event, of_event) in function["Properties"]["Events"].as_object().into_iter().flatten()

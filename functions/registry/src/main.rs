@@ -17,7 +17,6 @@ async fn main() -> Result<(), Error> {
         LambdaHint::connect(&config.lambda, config.alerting_function.as_deref(), SystemClock);
     let registry = Registry::new(store, queue, SystemClock, Telemetry::deployed(&config));
     let registry = &registry.with_hint(hint);
-
     let handle = |event: LambdaEvent<Event>| async move {
         let deadline = end_of_invocation(event.context.deadline, &SystemClock);
         Ok::<_, Error>(Box::pin(registry.handle(event.payload, deadline)).await)

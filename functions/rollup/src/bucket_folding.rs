@@ -13,7 +13,7 @@ use rollups::{
 use runtime::clock::Clock;
 use runtime::telemetry::chain;
 use runtime::work_queue::{FoldRequest, NotSent, WorkQueue};
-use table::panic::catching;
+use table::panic::{Panic, catching};
 use table::{BoundedMemory, Remembered, Session, StoreError, StoreResult};
 
 use crate::log::Done;

@@ -14,11 +14,9 @@ async fn main() -> Result<(), Error> {
     let store = DynamoStore::connect(&config.store, config.layout);
     let work = SqsQueue::connect(config.work().map_err(|error| error.to_string())?);
     let letters = SqsQueue::connect(config.failures().map_err(|error| error.to_string())?);
-
     let settings = Settings::from(&config);
     let rollup =
         &Rollup::new(store, work, letters, SystemClock, Telemetry::deployed(&config), settings);
-
     let handle = |event: LambdaEvent<Event>| async move {
         let deadline = end_of_invocation(event.context.deadline, &SystemClock);
         rollup.handle(event.payload, deadline).await

@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn an_epoch_number_beyond_the_years_is_out_of_range_in_each_form() {
-        for text in ["1e60", "1.234567e60", "1.234567e-50", "-1", "9e18"] {
+        for text in ["1e60", "1.234567e60", "1.234567e-50", "-1", "1e30"] {
             let read = Timestamp::parse_absolute(text);
             assert!(matches!(read, Err(TimestampError::OutOfRange(_))), "{text}: {read:?}");
         }

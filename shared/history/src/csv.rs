@@ -19,7 +19,7 @@ use crate::refusals::Refusal;
 use crate::text_lines::TextLines;
 use clock_change::Passes;
 use columns::Columns;
-use rows::{CsvRow, CsvRows};
+use rows::{CsvRow, RowReader};
 
 /// Reads the rows of a CSV, one a line, so that an unclosed quote spoils only its own line.
 struct CsvRows<R> {
@@ -102,7 +102,7 @@ pub fn read(
     let (header, separator, mut csv) = CsvRows::open(lines)?;
     // A header without rows may name no metric, as in an export of an empty table.
     let Some(first) = csv.read()? else { return Ok(Box::new(std::iter::empty())) };
-    let (mut rows, mut passes) = (CsvRows::new(columns, &header, separator)?, Passes::default());
+    let (mut rows, mut passes) = (RowReader::new(columns, &header, separator)?, Passes::default());
     let (mut next, mut ready) = (Some(first), VecDeque::new());
 
     Ok(Box::new(std::iter::from_fn(move || {

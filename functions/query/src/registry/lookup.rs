@@ -94,7 +94,7 @@ pub(crate) async fn rooms_of_home(
 pub(crate) async fn members_of_room(
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
-) -> Result<RoomMembers, Problem> {
+) -> Result<FoundMembers, Problem> {
     let registry = &call.shared.registry;
     if let Some(old) = registry.current().filter(|_| registry.would_read_many()) {
         let id = path_id(call)?;
@@ -108,33 +108,33 @@ pub(crate) async fn members_of_room(
         let page = PageStart { after: after.as_ref(), limit: list.limit() };
         let members = found.read_in_rooms(&rooms, page, call.session, call.log).await?;
         if let Some(members) = members {
-            return Ok(RoomMembers { found, members });
+            return Ok(FoundMembers { found, members });
         }
     }
 
     registry.snapshot_for_list(call.session, call.log).await?;
     let (room, snapshot) = room(call).await?;
-    RoomMembers::find(&[room.id].into(), snapshot, list, call).await
+    FoundMembers::find(&[room.id].into(), snapshot, list, call).await
 }
 
 /// The devices in the home that the request's path names, for a list.
 pub(crate) async fn members_of_home(
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
-) -> Result<RoomMembers, Problem> {
+) -> Result<FoundMembers, Problem> {
     call.shared.registry.snapshot_for_list(call.session, call.log).await?;
     let (home, snapshot) = home(call).await?;
     let rooms = snapshot.rooms_of(&home).map(|room| room.id.clone()).collect();
-    RoomMembers::find(&rooms, snapshot, list, call).await
+    FoundMembers::find(&rooms, snapshot, list, call).await
 }
 
 /// The devices that are in some rooms now, as many as a page of a list needs.
-pub(crate) struct RoomMembers {
+pub(crate) struct FoundMembers {
     found: FoundDevices,
     members: RoomMembers,
 }
 
-impl RoomMembers {
+impl FoundMembers {
     /// Finds the devices in memory or by the room index. 422 if memory does not hold all devices and the table has no
     /// room index.
     pub(crate) async fn find(

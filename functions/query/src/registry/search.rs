@@ -24,7 +24,7 @@ use table::Invocation;
 use crate::answer::pagination::ListRequest;
 use crate::ports::Store;
 use crate::registry::UNREADABLE;
-use crate::registry::lookup::{RoomMembers, readable};
+use crate::registry::lookup::{FoundMembers, readable};
 use crate::shared_state::{Call, SharedState};
 pub(crate) use question::{FoundPage, Search};
 
@@ -54,7 +54,7 @@ async fn page<'a>(
 ) -> Result<FoundPage<'a>, Problem> {
     if let Some(room) = &search.room {
         let rooms = [room.clone()].into();
-        let members = RoomMembers::find(&rooms, Arc::clone(snapshot), list, call).await?;
+        let members = FoundMembers::find(&rooms, Arc::clone(snapshot), list, call).await?;
         return Ok(members.into_page(list));
     }
     let page = call.session.device_page(list.after().as_ref(), list.limit()).await?;

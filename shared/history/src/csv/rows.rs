@@ -19,7 +19,7 @@ use crate::refusals::Refusal;
 pub const NO_AMOUNT: &str = "null";
 
 /// The columns of a file, by their indices.
-pub struct CsvRows {
+pub struct RowReader {
     header: Vec<String>,
     timestamp: usize,
     format: Option<String>,
@@ -226,7 +226,7 @@ impl<'h> HeaderColumns<'h> {
     }
 }
 
-impl CsvRows {
+impl RowReader {
     /// Finds the columns of a header row; `separator` is the file's.
     pub fn new(columns: &Columns, header: &StringRecord, separator: u8) -> anyhow::Result<Self> {
         let found = HeaderColumns::of(header, &columns.shape)?;
@@ -396,7 +396,7 @@ mod tests {
 
     /// Returns the readings of the rows after the header, and the refusals.
     fn read(columns: &Columns, rows: &[&[&str]]) -> anyhow::Result<(Vec<String>, Vec<String>)> {
-        let mut bound = CsvRows::new(columns, &StringRecord::from(rows[0].to_vec()), b',')?;
+        let mut bound = RowReader::new(columns, &StringRecord::from(rows[0].to_vec()), b',')?;
         let (mut drafts, mut refusals) = (Vec::new(), Vec::new());
         for (row, line) in rows[1..].iter().zip(2..) {
             bound.read(line, &StringRecord::from(row.to_vec()), &mut drafts, &mut refusals);
