@@ -56,7 +56,7 @@ struct Member {
 
 /// One request that restores an entry or a part of it.
 #[derive(Debug)]
-struct Request {
+struct RegistryRequest {
     line: u64,
     path: String,
     stage: Stage,
@@ -201,8 +201,8 @@ impl RegistryLine {
     }
 
     /// Returns the requests that restore the entry.
-    fn requests(&self) -> Vec<Request> {
-        let request = |stage: Stage, members: &[Member]| Request {
+    fn requests(&self) -> Vec<RegistryRequest> {
+        let request = |stage: Stage, members: &[Member]| RegistryRequest {
             line: self.line,
             path: self.path.clone(),
             stage,
@@ -270,7 +270,8 @@ pub(super) fn apply(
     client: &Client,
     tell: impl FnOnce(String),
 ) -> anyhow::Result<Vec<Refusal>> {
-    let mut requests: Vec<Request> = lines.iter().flat_map(RegistryLine::requests).collect();
+    let mut requests: Vec<RegistryRequest> =
+        lines.iter().flat_map(RegistryLine::requests).collect();
     requests.sort_by_key(|request| request.stage);
 
     let mut refusals = Vec::new();
@@ -312,7 +313,7 @@ pub(super) fn apply(
 
 /// A request that restored nothing.
 struct Unrestored {
-    request: Request,
+    request: RegistryRequest,
     reason: String,
     /// The device that is not registered yet; `None` if waiting does not help.
     awaited: Option<String>,
@@ -325,8 +326,8 @@ impl Unrestored {
 }
 
 /// Sends a request; `None` if it restored its part.
-fn send(request: Request, client: &Client) -> anyhow::Result<Option<Unrestored>> {
-    let Request { path, stage, body, .. } = &request;
+fn send(request: RegistryRequest, client: &Client) -> anyhow::Result<Option<Unrestored>> {
+    let RegistryRequest { path, stage, body, .. } = &request;
     let restore = if matches!(stage, Stage::Device | Stage::Meter) { "?restore=1" } else { "" };
     let method = if *stage == Stage::Saved { "PUT" } else { "PATCH" };
     let answer = client.send(Ask::json(method, &format!("{path}{restore}"), body))?;

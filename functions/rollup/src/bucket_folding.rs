@@ -157,7 +157,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         done: &mut Done,
     ) -> Result<BTreeMap<QuarterHour, Rollup>, NotDone> {
         let window = self.window(session, rules, QuarterSet::Of(range, assumed));
-        if let Attempt::Done(window) = attempt(window).await? {
+        if let FoldAttempt::Done(window) = attempt(window).await? {
             done.quarters += window.folded.len();
             return Ok(window.put);
         }
@@ -166,11 +166,11 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         for quarter in quarters_in(range) {
             let one = QuarterSet::Of(quarter.range(), assumed);
             match attempt(self.window(session, rules, one)).await? {
-                Attempt::Done(window) => {
+                FoldAttempt::Done(window) => {
                     done.quarters += window.folded.len();
                     put.extend(window.put);
                 }
-                Attempt::Hopeless(why) => {
+                FoldAttempt::Hopeless(why) => {
                     self.leave_to_queue(session, &rules.id, quarter, &why, done).await?;
                 }
             }
@@ -189,7 +189,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
     ) -> Result<(), NotDone> {
         if are_close(quarters) {
             let window = self.window(session, rules, QuarterSet::These(quarters));
-            if let Attempt::Done(window) = attempt(window).await? {
+            if let FoldAttempt::Done(window) = attempt(window).await? {
                 done.quarters += window.folded.len();
                 return Ok(());
             }
@@ -197,8 +197,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
         for quarter in quarters {
             match attempt(self.quarter(session, rules, *quarter)).await? {
-                Attempt::Done(_) => done.quarters += 1,
-                Attempt::Hopeless(why) => {
+                FoldAttempt::Done(_) => done.quarters += 1,
+                FoldAttempt::Hopeless(why) => {
                     self.leave_to_queue(session, &rules.id, *quarter, &why, done).await?;
                 }
             }
@@ -273,8 +273,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 
             let day = LocalDay { zone, date: zone.date(part.from()) };
             match attempt(self.day(session, rules, day, range.to(), assumed)).await? {
-                Attempt::Done(folded) => done.days += usize::from(folded != Folded::Skipped),
-                Attempt::Hopeless(why) => {
+                FoldAttempt::Done(folded) => done.days += usize::from(folded != Folded::Skipped),
+                FoldAttempt::Hopeless(why) => {
                     let last = QuarterHour::of(part.last());
                     self.leave_to_queue(session, &rules.id, last, &why, done).await?;
                 }
@@ -317,7 +317,7 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
 }
 
 /// The result of a fold that no retry would change.
-pub(crate) enum Attempt<T> {
+pub(crate) enum FoldAttempt<T> {
     Done(T),
     /// Each retry would fail, too, for this reason.
     Hopeless(String),
@@ -326,12 +326,12 @@ pub(crate) enum Attempt<T> {
 /// Runs a fold. An error is a failure that a retry may mend.
 pub(crate) async fn attempt<T>(
     fold: impl Future<Output = StoreResult<T>>,
-) -> StoreResult<Attempt<T>> {
+) -> StoreResult<FoldAttempt<T>> {
     match catching(Box::pin(fold)).await {
-        Ok(Ok(done)) => Ok(Attempt::Done(done)),
-        Ok(Err(error)) if error.is_permanent() => Ok(Attempt::Hopeless(chain(&error))),
+        Ok(Ok(done)) => Ok(FoldAttempt::Done(done)),
+        Ok(Err(error)) if error.is_permanent() => Ok(FoldAttempt::Hopeless(chain(&error))),
         Ok(Err(error)) => Err(error),
-        Err(panic) => Ok(Attempt::Hopeless(panic.to_string())),
+        Err(panic) => Ok(FoldAttempt::Hopeless(panic.to_string())),
     }
 }
 

@@ -15,7 +15,7 @@ use runtime::telemetry::{WideEvent, chain};
 use runtime::work_queue::{FoldRequest, WorkQueue};
 use table::{Backlog, Invocation, RollupState, Session, StoreError, StoreResult};
 
-use crate::bucket_folding::{Attempt, BucketFolding, LocalDay, NotDone, attempt};
+use crate::bucket_folding::{BucketFolding, FoldAttempt, LocalDay, NotDone, attempt};
 use crate::log::Done;
 use crate::ports::Store;
 use crate::registry::RulesByDevice;
@@ -358,8 +358,8 @@ impl<S: Store, W: WorkQueue, C: Clock> BucketFolding<S, W, C> {
         let (zone, sealed) = (state.zone, state.stored.sealed_of(&day.device));
         let local_day = LocalDay { zone, date: day.date };
         match attempt(self.day_of(session, &mut rules, local_day, *first, sealed)).await? {
-            Attempt::Done(folded) => done.days += usize::from(folded != Folded::Skipped),
-            Attempt::Hopeless(why) => {
+            FoldAttempt::Done(folded) => done.days += usize::from(folded != Folded::Skipped),
+            FoldAttempt::Hopeless(why) => {
                 self.leave_to_queue(session, &rules.id, *first, &why, done).await?;
             }
         }

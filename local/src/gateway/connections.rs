@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::warning::warn;
 
-/// ConnectionLimits for the gateway's clients.
+/// Limits for the gateway's clients.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionLimits {
     /// The largest number of connections at once; further clients wait until one ends.

@@ -21,7 +21,7 @@ pub enum StatementResult {
         series: Vec<OutSeries>,
         /// The warnings about the series.
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        messages: Vec<Message>,
+        messages: Vec<QueryMessage>,
     },
     /// The statement failed.
     Failed {
@@ -32,7 +32,7 @@ pub enum StatementResult {
 
 /// A warning about a result.
 #[derive(Debug, Serialize)]
-pub struct Message {
+pub struct QueryMessage {
     level: &'static str,
     text: String,
 }
@@ -40,7 +40,7 @@ pub struct Message {
 impl StatementResult {
     /// A result with a warning, if there is one.
     pub fn with_warning(series: Vec<OutSeries>, warning: Option<String>) -> Self {
-        let message = warning.map(|text| Message { level: "warning", text });
+        let message = warning.map(|text| QueryMessage { level: "warning", text });
         Self::Done { series, messages: message.into_iter().collect() }
     }
 

@@ -25,7 +25,7 @@ pub enum Statement {
 
 /// The kind of entries that a `SHOW` lists.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum ListedNames {
+pub(crate) enum ShowKind {
     Measurements,
     FieldKeys,
     TagKeys,
@@ -37,7 +37,7 @@ pub(crate) enum ListedNames {
 /// `SHOW ... FROM ... WHERE ... LIMIT ...`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Show {
-    pub(crate) listed: ListedNames,
+    pub(crate) listed: ShowKind,
     /// The measurements; empty for all.
     pub(crate) sources: Vec<Name>,
     pub(crate) condition: Option<Expression>,

@@ -7,7 +7,7 @@ mod tests;
 use domain::Zone;
 
 use crate::ast::{
-    Expression, Fill, ListedNames, Name, RowWindow, Select, SelectColumn, Show, Sources, Statement,
+    Expression, Fill, Name, RowWindow, Select, SelectColumn, Show, ShowKind, Sources, Statement,
 };
 use crate::error::{QueryError, refuse};
 use crate::lexer::{Lexeme, Lexer, Spanned, is_keyword};
@@ -199,11 +199,11 @@ impl Parser<'_> {
                 }
                 return Ok(Statement::ShowRetentionPolicies);
             }
-            "MEASUREMENTS" => ListedNames::Measurements,
-            "SERIES" if !self.is_cardinality() => ListedNames::Series,
-            "FIELD" if self.takes_word("KEYS") => ListedNames::FieldKeys,
-            "TAG" if self.takes_word("KEYS") => ListedNames::TagKeys,
-            "TAG" if self.takes_word("VALUES") => ListedNames::TagValues(Vec::new()),
+            "MEASUREMENTS" => ShowKind::Measurements,
+            "SERIES" if !self.is_cardinality() => ShowKind::Series,
+            "FIELD" if self.takes_word("KEYS") => ShowKind::FieldKeys,
+            "TAG" if self.takes_word("KEYS") => ShowKind::TagKeys,
+            "TAG" if self.takes_word("VALUES") => ShowKind::TagValues(Vec::new()),
             "TAG" => return Err(self.unexpected(&["KEY", "KEYS", "VALUES"])),
             "FIELD" if !self.is_cardinality() => return Err(self.unexpected(&["KEY", "KEYS"])),
             other => {
@@ -224,13 +224,13 @@ impl Parser<'_> {
         words.iter().any(|token| is(token, "CARDINALITY")) || is(&words[0], "EXACT")
     }
 
-    fn listing(&mut self, mut listed: ListedNames) -> Result<Statement, QueryError> {
+    fn listing(&mut self, mut listed: ShowKind) -> Result<Statement, QueryError> {
         if self.takes_word("ON") {
             self.identifier()?;
         }
 
         let mut sources = Vec::new();
-        if listed == ListedNames::Measurements {
+        if listed == ShowKind::Measurements {
             if self.takes_word("WITH") {
                 self.expect_word("MEASUREMENT")?;
                 sources.push(self.compared_name()?);
@@ -239,10 +239,10 @@ impl Parser<'_> {
             sources = self.list(Self::source)?;
         }
 
-        if matches!(listed, ListedNames::TagValues(_)) {
+        if matches!(listed, ShowKind::TagValues(_)) {
             self.expect_word("WITH")?;
             self.expect_word("KEY")?;
-            listed = ListedNames::TagValues(self.keys()?);
+            listed = ShowKind::TagValues(self.keys()?);
         }
 
         let condition = self.condition()?;

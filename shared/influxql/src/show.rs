@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::{Device, Timestamp};
 
 use crate::answer::OutSeries;
-use crate::ast::{Cast, Expression, ListedNames, Show};
+use crate::ast::{Cast, Expression, Show, ShowKind};
 use crate::condition;
 use crate::error::QueryError;
 use crate::group::may_hold;
@@ -53,30 +53,30 @@ pub fn show<'a>(
     };
 
     Ok(match &show.listed {
-        ListedNames::Measurements => {
+        ShowKind::Measurements => {
             let names: BTreeSet<_> =
                 series.iter().map(|series| vec![series.measurement.clone()]).collect();
             let rows = show.page.of(names.into_iter().collect());
             some(list(Some("measurements"), &["name"], rows))
         }
-        ListedNames::Series => {
+        ShowKind::Series => {
             let keys: BTreeSet<_> = series.iter().map(|series| vec![key(series)]).collect();
             some(list(None, &["key"], show.page.of(keys.into_iter().collect())))
         }
-        ListedNames::FieldKeys => {
+        ShowKind::FieldKeys => {
             let rows = |part: &[TaggedSeries<'_>]| {
                 let fields = part.iter().flat_map(|series| series.fields.keys());
                 fields.map(|field| vec![field.clone(), "float".to_owned()]).collect()
             };
             by_measurement(&rows, &["fieldKey", "fieldType"])
         }
-        ListedNames::TagKeys => {
+        ShowKind::TagKeys => {
             let rows = |part: &[TaggedSeries<'_>]| {
                 part.iter().flat_map(tags).map(|(key, _)| vec![key]).collect()
             };
             by_measurement(&rows, &["tagKey"])
         }
-        ListedNames::TagValues(keys) => {
+        ShowKind::TagValues(keys) => {
             let rows = |part: &[TaggedSeries<'_>]| {
                 let pairs = part
                     .iter()

@@ -54,7 +54,7 @@ pub enum Shape {
         /// The column of the rooms; if absent, the column `room` if the file has one.
         room: Option<String>,
         /// The metrics; if empty, every other column is a metric.
-        metrics: Vec<MetricColumn>,
+        metrics: Vec<ValueColumn>,
     },
     /// Several readings per row, one per device.
     Wide(Vec<WideDevice>),
@@ -74,12 +74,12 @@ pub enum DeviceCell {
 pub struct WideDevice {
     pub(crate) device: DeviceId,
     pub(crate) room: Option<RoomId>,
-    pub(crate) metrics: Vec<MetricColumn>,
+    pub(crate) metrics: Vec<ValueColumn>,
 }
 
 /// A metric and the source of its value, such as `kwh=total(A+B)*0.001`.
 #[derive(Debug, Clone)]
-pub struct MetricColumn {
+pub struct ValueColumn {
     pub(crate) name: MetricName,
     /// A sum of columns, or the name of one column, which may have `+` and `*` in it. Only the header tells which.
     pub(crate) source: String,
@@ -118,7 +118,7 @@ impl Shape {
             }
             None => DeviceCell::Column(device.to_owned()),
         };
-        let metrics: Vec<MetricColumn> =
+        let metrics: Vec<ValueColumn> =
             metrics.iter().map(|metric| metric.parse()).collect::<anyhow::Result<_>>()?;
         distinct(&metrics).context("--metric")?;
         // A total over rows of several devices would belong to no device.
@@ -131,7 +131,7 @@ impl Shape {
 
     /// Returns the metrics that are totals, each with its device.
     pub fn totals(&self) -> Vec<(&DeviceId, &MetricName)> {
-        let devices: Vec<(&DeviceId, &[MetricColumn])> = match self {
+        let devices: Vec<(&DeviceId, &[ValueColumn])> = match self {
             Self::Long { device: DeviceCell::Fixed(id), metrics, .. } => vec![(id, metrics)],
             Self::Long { .. } => Vec::new(),
             Self::Wide(devices) => {
@@ -158,7 +158,7 @@ impl Shape {
     }
 }
 
-fn distinct(metrics: &[MetricColumn]) -> anyhow::Result<()> {
+fn distinct(metrics: &[ValueColumn]) -> anyhow::Result<()> {
     let mut seen = BTreeSet::new();
     match metrics.iter().find(|metric| !seen.insert(&metric.name)) {
         Some(twice) => bail!("the metric \"{}\" stands twice", twice.name),
@@ -191,7 +191,7 @@ impl FromStr for WideDevice {
     }
 }
 
-impl FromStr for MetricColumn {
+impl FromStr for ValueColumn {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
@@ -202,7 +202,7 @@ impl FromStr for MetricColumn {
     }
 }
 
-impl MetricColumn {
+impl ValueColumn {
     /// Returns whether the source is the total of all rows so far. No column has a name like that.
     pub(crate) fn is_total(&self) -> bool {
         self.source.starts_with(TOTAL)

@@ -10,7 +10,7 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::columns::{Columns, DeviceCell, MetricColumn, Shape, Sum, WideDevice};
+use super::columns::{Columns, DeviceCell, Shape, Sum, ValueColumn, WideDevice};
 use super::number::DecimalMark;
 use super::timestamp::{self, Moment, RowInterval, Zone};
 use crate::refusals::Refusal;
@@ -169,8 +169,8 @@ impl<'h> HeaderColumns<'h> {
         names.map(|name| self.find(name, option)).collect()
     }
 
-    fn metrics(&self, metrics: &[MetricColumn]) -> anyhow::Result<Vec<Bound>> {
-        let bind = |metric: &MetricColumn| {
+    fn metrics(&self, metrics: &[ValueColumn]) -> anyhow::Result<Vec<Bound>> {
+        let bind = |metric: &ValueColumn| {
             let name = metric.name.clone();
             if let Some(column) = self.indices.get(&*metric.source).filter(|_| !metric.is_total()) {
                 return Ok(Bound { name, columns: vec![*column], factor: None, is_amount: false });
@@ -198,7 +198,7 @@ impl<'h> HeaderColumns<'h> {
         &self,
         device: &DeviceCell,
         room: Option<&str>,
-        metrics: &[MetricColumn],
+        metrics: &[ValueColumn],
         timestamp: usize,
     ) -> anyhow::Result<BoundDevice> {
         const DEVICE_OPTION: &str = "--device COLUMN, or the one device with --device-id ID";

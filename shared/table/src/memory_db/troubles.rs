@@ -13,14 +13,14 @@ pub(super) type Throttles = Box<dyn Fn(Action, &str) -> bool + Send>;
 /// The troubles that a test has asked for, in order.
 #[derive(Default)]
 pub(super) struct Troubles {
-    pub(super) waiting: Vec<Waiting>,
+    pub(super) waiting: Vec<WaitingTrouble>,
     pub(super) slow: Vec<Slow>,
     pub(super) throttled: Vec<Throttles>,
     pub(super) not_stored: Vec<usize>,
 }
 
 /// A trouble for one of the matching requests, after a number of them that pass.
-pub(super) struct Waiting {
+pub(super) struct WaitingTrouble {
     pub(super) hits: Hits,
     pub(super) after: usize,
     pub(super) trouble: Trouble,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use domain::{Device, Reading, Timestamp};
 
 use super::MemoryDb;
-use super::troubles::{Slow, Trouble, Troubles, Waiting};
+use super::troubles::{Slow, Trouble, Troubles, WaitingTrouble};
 use crate::item::{self, Decode};
 use crate::keys::{ALERT_STATES, ALERT_TOLD, ALERT_WAITING, Key};
 use crate::{
@@ -42,7 +42,7 @@ impl MemoryDb {
         after: usize,
         trouble: Trouble,
     ) {
-        self.state().troubles.waiting.push(Waiting { hits: Box::new(hits), after, trouble });
+        self.state().troubles.waiting.push(WaitingTrouble { hits: Box::new(hits), after, trouble });
     }
 
     /// Slows down each query that `hits` matches, by this time for each visited item.
