@@ -14,6 +14,7 @@ pub(crate) fn concurrently<T: Sync, R: Send>(
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (results, sent) = mpsc::channel();
     let mut outcome = Ok(());
+
     thread::scope(|scope| {
         for _ in 0..concurrency.min(all.len()) {
             let (results, next, stop, work) = (results.clone(), &next, &stop, &work);
@@ -31,6 +32,7 @@ pub(crate) fn concurrently<T: Sync, R: Send>(
             });
         }
         drop(results);
+
         for (item, result) in sent {
             match result {
                 Ok(result) => done(item, result),

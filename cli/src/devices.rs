@@ -105,6 +105,7 @@ fn send(edits: &[DeviceEdit], client: &Client) -> anyhow::Result<Vec<Refusal>> {
     let bar = progress::bar(number(edits.len()), style)?;
     let (mut edited, mut refused) = (0, Vec::new());
     let work = |edit: &DeviceEdit, stop: &AtomicBool| send_one(edit, client, stop);
+
     let sent = concurrently(CONCURRENCY, edits, work, |_, refusal| {
         match refusal {
             Some(refusal) => refused.push(refusal),
@@ -112,6 +113,7 @@ fn send(edits: &[DeviceEdit], client: &Client) -> anyhow::Result<Vec<Refusal>> {
         }
         bar.inc(1);
     });
+
     bar.finish_and_clear();
     sent.map_err(|error| {
         if edited == 0 && error.is::<Forbidden>() { error } else { error.context(how_far(edited)) }

@@ -51,6 +51,7 @@ impl Addresses {
         let page = self.url();
         let host = if self.ingest.is_some() { Host::Query } else { Host::Both };
         let hosts = [(self.page, host), (self.ingest, Host::Ingest { page })];
+
         let serving = hosts.into_iter().filter_map(|(listening, host)| {
             let (listener, _) = listening?;
             let (functions, authorizer) = (functions.clone(), authorizer.cloned());
@@ -62,6 +63,7 @@ impl Addresses {
                 stopped.clone(),
             )))
         });
+
         serving.collect()
     }
 }

@@ -33,6 +33,7 @@ pub(super) fn rules(answer: &Value) -> String {
 pub(super) fn rule(rule: &Value) -> String {
     let (id, name) = (text(rule, "id"), text(rule, "name"));
     let mut lines = format!("{id}  {}\n  {name}: {}\n", status(rule), what(rule));
+
     let known = [
         "for",
         "clear_for",
@@ -42,6 +43,7 @@ pub(super) fn rule(rule: &Value) -> String {
         "ignores_quiet_hours",
         "paused_until",
     ];
+
     let members = known.iter().filter_map(|name| Some((name, shown(rule.get(*name)?))));
     let members: Vec<String> = members.map(|(name, value)| format!("{name} {value}")).collect();
     writeln!(lines, "  {}", members.join(", ")).unwrap_or_default();

@@ -52,9 +52,11 @@ pub(super) fn read(file: impl Read) -> anyhow::Result<(Vec<DeviceEdit>, Vec<Refu
     let columns = columns(reader.headers()?)?;
     let (mut edits, mut wrong) = (Vec::new(), Vec::new());
     let mut lines = HashMap::new();
+
     for record in reader.records() {
         let record = record.context("the file is not CSV")?;
         let line = record.position().map_or(0, |position| line_of(position, &bytes));
+
         match edit(&columns, &record, line) {
             Err(reasons) => {
                 wrong.extend(reasons.into_iter().map(|reason| Refusal { line, reason }));

@@ -147,6 +147,7 @@ impl Column {
 
         let mut bytes = Vec::new();
         let length = levels.len() + self.values.len();
+
         structure(&mut bytes, |header| {
             header.i32(1, DATA_PAGE);
             header.i32(2, small(length));
@@ -158,6 +159,7 @@ impl Column {
                 data.i32(4, RLE);
             });
         });
+
         let uncompressed = bytes.len() + length;
         bytes.extend(compressed);
         Ok(Page { bytes, uncompressed, rows })

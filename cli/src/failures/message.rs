@@ -152,6 +152,7 @@ impl FailureMessage {
         // https://docs.aws.amazon.com/iot/latest/developerguide/iot-basic-ingest.html
         let basic = topic.strip_prefix("$aws/rules/").and_then(|rule| rule.split_once('/'));
         let topic = basic.map_or(&*topic, |(_, topic)| topic);
+
         // The same event as the rules of template.yaml make: a topic of two levels names a device, a longer one is a
         // device's own. The message lacks the broker's time; it was sent as soon as the action had failed, so its time
         // is close.
@@ -161,6 +162,7 @@ impl FailureMessage {
             }
             _ => json!({"topic": topic, "timestamp": sent, "data": data}),
         };
+
         let why = failures.first().map_or("no reason", |failure| &failure.error_message);
         let about = format!("the topic {topic}: {why}");
         let function = failures.iter().find_map(|failure| function_of(&failure.failed_resource));
@@ -173,6 +175,7 @@ impl FailureMessage {
         let RequestContext { function_arn, condition } = request_context;
         let function = function_of(&function_arn);
         let name = function.as_deref().unwrap_or(&function_arn);
+
         if let Some(batch) = batch {
             let todo = match name {
                 it if it.contains("Registry") => REGISTRY_RECORDS,

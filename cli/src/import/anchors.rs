@@ -18,8 +18,10 @@ pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchor
     let Some(((device, metric), first)) = counters.first().zip(ends.first()) else {
         return Ok(anchors);
     };
+
     let is_of_log = |at: i64| ends.binary_search(&at).is_ok();
     let mut failed = None;
+
     let behind = ends.partition_point(|end| match client.first_from(device, metric, *end) {
         Ok(found) => found.is_some_and(|(at, _)| is_of_log(at)),
         Err(error) => {

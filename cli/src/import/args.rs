@@ -228,6 +228,7 @@ impl ImportArgs {
         let is_selected = self.from.is_some() || self.to.is_some() || !self.only.is_empty();
         let is_precise = self.precision != TimePrecision::default();
         let has_rules = self.line_rules() != LineRules::default();
+
         let unfit = [
             (is_csv_given, "the options for CSV do"),
             (!has_points && is_selected, "--from, --to and --only do"),
@@ -238,6 +239,7 @@ impl ImportArgs {
             (format != Format::HomeAssistant && self.storage.is_some(), "--storage does"),
             (!has_points && self.thin_before.is_some(), "--thin-before does"),
         ];
+
         if let Some((_, options)) = unfit.into_iter().find(|(is_unfit, _)| *is_unfit) {
             bail!("{file} is {}; {options} not fit it", format.name());
         }

@@ -183,11 +183,13 @@ impl fmt::Display for Estimate {
 
         writeln!(f, "requests     {}", self.requests)?;
         writeln!(f, "write units  {}", self.write_units())?;
+
         let rollups = &self.rollups;
         let (quarters, days) = (rollups.quarters(), rollups.days());
         writeln!(f, "rollups      {quarters} of 15 minutes, {days} of days")?;
         let units = (rollups.write_units(), rollups.read_units());
         writeln!(f, "             {} write units, {} read units", units.0, units.1)?;
+
         let requests = self.requests as f64 * (API_REQUEST + LAMBDA_REQUEST) / 1e6;
         let rollups = (units.0 as f64 * WRITE_UNIT + units.1 as f64 * READ_UNIT) / 1e6;
         let dollars = |write_units: f64| write_units * WRITE_UNIT / 1e6 + requests + rollups;
@@ -197,6 +199,7 @@ impl fmt::Display for Estimate {
             "dollars      {all:.4}, with {rollups:.4} for rollups (us-east-1, on demand, with the index \
              by room; a device whose room only the registry knows costs one unit a reading more)"
         )?;
+
         // The index has capacity units of its own.
         let of_table: u64 = self.devices.values().map(|written| written.kilobytes).sum();
         let of_table = (of_table + units.0) as f64;

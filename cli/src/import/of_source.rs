@@ -241,7 +241,9 @@ impl Sorted {
             taught: taught.clone(),
             reader: reader.clone(),
         };
+
         let rules = PointRules { reader: reader.clone(), precision: args.precision, taught };
+
         let imported = match of {
             Run::Import(imported, _) => imported,
             Run::Dry { thinned } if self.thin_before.is_none() => {
@@ -254,6 +256,7 @@ impl Sorted {
                 return decoded::points(groups(united, self.thin_before, known), rules);
             }
         };
+
         let vacant = in_vacant_hours(united, imported, self.notes.clone(), reader.clone());
         let groups = groups(vacant, self.thin_before, known);
         let groups = beside_no_means(groups, imported, self.notes.clone(), reader.clone());
@@ -273,11 +276,14 @@ fn dry_run(args: &ImportArgs, mut sorted: Sorted, bar: &ProgressBar) -> anyhow::
             Estimate::of_points(own_sums, options)
         }
     };
+
     let (reader, thinned) = (sorted.reader.clone(), Cell::new(0));
     let lines = Box::new(bar.wrap_iter(sorted.decoded(args, Run::Dry { thinned: &thinned })));
+
     let added = estimate.add_all(lines, options.batch, &reader);
     bar.finish_and_clear();
     added?;
+
     estimate.thinned = Some(thinned.get()).filter(|left| *left > 0);
     estimate.add_registry(&sorted.registry);
     estimate.refusals.append(std::mem::take(&mut sorted.refusals));

@@ -202,9 +202,11 @@ impl ImportState {
         } else {
             ("standard input".to_owned(), String::new())
         };
+
         let of = format!("the import of {of} into {}", name.target);
         let beside = is_file.then(|| progress_file::with_suffix(name.file, SUFFIX));
         let import = ImportHead { of, url: name.url.map(str::to_owned), fingerprint, began: None };
+
         let Some(path) = name.state.map(Path::to_owned).or(beside) else {
             return Ok(Self::begun(import));
         };

@@ -75,12 +75,14 @@ pub(crate) async fn export(
     let meant: Vec<&DeviceId> = devices.keys().filter(meant).collect();
     let bar = progress::bar(meant.len() as u64, "  {bar:40} {pos} of {len}  {msg}  {left}")?;
     let mut count = Count::default();
+
     for id in meant {
         for stay in stays::of_device(store, id, range).await? {
             let [of_device, _] = item::from_stay(&stay);
             file.describe("Item", &to_raw_value(&ItemJson(of_device))?)?;
             count.stays += 1;
         }
+
         let mut write = |rollups: Vec<StoredRollup>| {
             for mut rollup in rollups.into_iter().filter(|rollup| !rollup.is_expired(now)) {
                 // The file's target may have another schema, or no index.
@@ -91,6 +93,7 @@ pub(crate) async fn export(
             bar.set_message(count.to_string());
             anyhow::Ok(())
         };
+
         // The days of the rollups may be in another time zone, so the range may include a day too much, which does no
         // harm.
         let dates = Zone::UTC.dates(range);
@@ -98,10 +101,12 @@ pub(crate) async fn export(
             store.days(id, dates.clone(), Order::Ascending, usize::MAX - 1, invocation).await
         });
         let days = days.await?;
+
         // No quarter is older than both the oldest day and the first reading.
         let begin = days.iter().map(|day| day.range.from()).chain([devices[id].first_seen()]).min();
         let begin = begin.map_or(range.from(), |begin| begin.saturating_add(-TimeDelta::days(1)));
         let (mut at, end) = (range.from().max(begin), range.to().min(now));
+
         while let Ok(window) = TimeRange::new(at, at.saturating_add(WINDOW).min(end)) {
             let quarters =
                 async |invocation: &_| store.quarters(id, window, true, invocation).await;
@@ -127,13 +132,16 @@ pub(crate) async fn restore(
     let indexing = patiently(async |invocation| store.indexing(invocation).await).await?;
     let (reader, bar) = open(path)?;
     let mut lines = TextLines::new(reader);
+
     let state = patiently(async |invocation| store.rollup_state(invocation).await).await?;
     let zone = state.map(|state| state.zone);
+
     let (mut restored, mut known, mut expired, mut of_other_zone) = (0, 0, 0, 0);
     let mut deviceless = 0;
     let mut stays_of: BTreeMap<DeviceId, Vec<Stay>> = BTreeMap::new();
     let seen = SeenRooms::default();
     let mut is_over = false;
+
     while !is_over {
         let mut batch = Vec::with_capacity(CONCURRENCY);
         while batch.len() < CONCURRENCY {
@@ -162,6 +170,7 @@ pub(crate) async fn restore(
             rollup.indexed = indexing.of(rollup.key.bucket, &rollup.rollup);
             batch.push(rollup);
         }
+
         let put = async |rollup: &StoredRollup| {
             patiently(async |invocation| {
                 let named = named_by_rollup(rollup);
@@ -172,6 +181,7 @@ pub(crate) async fn restore(
             })
             .await
         };
+
         for is_restored in try_join_all(batch.iter().map(put)).await? {
             *(if is_restored { &mut restored } else { &mut known }) += 1;
         }

@@ -127,6 +127,7 @@ pub(super) async fn run(
         quarters: days(args.quarter_retention_days),
         days: days(args.day_retention_days),
     };
+
     let folds = DayFolds {
         store,
         zone,
@@ -138,6 +139,7 @@ pub(super) async fn run(
         indexing,
         clock,
     };
+
     // With single puts, one day at a time: if somebody else changes a rollup meanwhile, only one day is read again.
     let window = if bulk.is_some() { walk::DAYS } else { 1 };
     let rebuild = RebuildDays { folds, bulk };
@@ -146,10 +148,12 @@ pub(super) async fn run(
         let sum = try_join_all(windows).await?.into_iter().fold(Rebuilt::default(), Rebuilt::plus);
         Ok((sum != Rebuilt::default()).then_some(sum))
     };
+
     let add = |sum: &mut Rebuilt, days| {
         *sum = sum.plus(days);
         format!("{} of 15 minutes", counted(sum.quarters, "rollup"))
     };
+
     walk.visit(&mut progress, visit, add).await?;
     if args.scope.is_everything() {
         patiently(async |invocation| {

@@ -145,10 +145,12 @@ async fn look_again<S: Table>(
     let (state, zone) = walk::state(store).await?;
     (walk.devices, walk.zone) = (all_devices(store).await?, zone);
     let comparison = RollupComparison::new(walk, state, clock).await?;
+
     for device in &walk.devices {
         let of_device = suspects.iter().filter(|key| key.device == *device.id());
         let dates: BTreeSet<_> = of_device.map(|key| date_of(key, zone)).collect();
         let mut differences = Vec::new();
+
         // The time zone may have changed since the first look, and may skip a date.
         for day in dates.into_iter().filter_map(|date| walk.day(date)) {
             differences.extend(comparison.day(device, day).await?.differences);

@@ -50,14 +50,17 @@ impl<S: Store, C: Clock> Alerting<S, C> {
         let session = for_sending.within(&read_time).at(now);
         let read = self.waiting_positions.read_on(session, &on_channel.channel.id).await;
         let ReadItems { items: mut waiting, unreadable, has_begun_later, is_cut, failure } = read;
+
         let is_delivered =
             |message: &mut WaitingMessage| self.undeleted.get(&lasting_key(message), now).is_some();
         // Delivered messages are taken out first: their leases would hold back later messages of their states.
         let delivered = waiting.extract_if(.., is_delivered).collect();
+
         let is_part = is_cut || has_begun_later;
         // Damaged messages do not count: they cannot be sent.
         let is_whole = !is_part && failure.is_none();
         let count = is_whole.then_some(waiting.len());
+
         on_channel.result.is_cut |= is_part;
         on_channel.result.unreadable.extend(unreadable);
         on_channel.result.is_unread = failure.is_some();

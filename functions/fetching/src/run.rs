@@ -53,10 +53,12 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         let mut status = stored.status.clone().of_question(source.question());
         let questions = source.questions(&status, now);
         let requests = u32::try_from(questions.len()).unwrap_or(u32::MAX);
+
         let (budget, maker_now) = (source.budget(), status.maker_now(now));
         let known = stored.spent.at(budget, maker_now);
         let spent = known.with(requests, budget, maker_now);
         let lease = Some(now.saturating_add(schedule::LEASE));
+
         let begun = session.begin_source_run(stored, spent.unwrap_or(known), lease).await?;
         let Some(claimed) = begun else { return Ok(SourceRun::default()) };
 
@@ -80,6 +82,7 @@ impl<S: Store, C: Clock> Fetching<S, C> {
         // far ahead was stored by a wrong clock, and does not count.
         let this_slot = claimed.next.min(now.saturating_add(schedule::CLAIM_AHEAD));
         let slot = schedule::next_slot(&claimed.id, every, ended.max(this_slot));
+
         let next = status.note(report, slot, every, ended);
         self.tell_failing(session, &claimed, &source, &mut status).await;
         if status.error.is_some() && status.state(ended) != SourceState::Ok {

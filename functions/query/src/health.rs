@@ -18,6 +18,7 @@ pub(crate) async fn health(call: &mut Call<'_, impl Store>) -> Result<Response, 
 
     let horizon = call.shared.rollup_state.read(call.session).await?;
     let lacking = UnfoldedChanges::read(call.session, &horizon).await?;
+
     let rollups = horizon.state().map(|state| {
         let queue = state.queue.map(|depth| json!({"messages": depth.messages, "at": depth.at}));
         json!({
@@ -30,6 +31,7 @@ pub(crate) async fn health(call: &mut Call<'_, impl Store>) -> Result<Response, 
             "at": now,
         })
     });
+
     let mut health = influxdb::health_members();
     health["rollups"] = rollups.into();
     health["zone_database"] = Zone::database_version().into();

@@ -147,11 +147,13 @@ impl Post<'_> {
         let is_same = |notice: &&Notice<'_>| {
             notice.rule_id == first.rule_id && notice.message.news == first.message.news
         };
+
         // A device may have several messages, with those of other devices between them. The device is counted once.
         let mut seen = BTreeSet::new();
         let once =
             self.notices.iter().filter(is_same).filter(|notice| seen.insert(notice.subject_id));
         let subjects: Vec<&str> = once.map(|notice| notice.names.subject).collect();
+
         let line = first.names.counted(first.rule, first.message.news, &subjects);
         let all = if subjects.len() < number {
             format!("; {} in all", devices(number))

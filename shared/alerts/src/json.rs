@@ -125,9 +125,11 @@ impl RuleBody {
         } else {
             (self.r#for.take(), self.clear_for.take(), self.no_data.take())
         };
+
         let until = self.paused_until.take();
         let until = until.as_deref().map(Timestamp::parse_absolute).transpose();
         let none = TimeDelta::zero();
+
         let rule = Rule {
             name,
             scope,
@@ -142,6 +144,7 @@ impl RuleBody {
             paused_until: until.map_err(|why| MemberError::of("paused_until", why))?,
             changed,
         };
+
         self.ensure_none_left().map(|()| rule)
     }
 

@@ -80,6 +80,7 @@ pub fn fold_episodes(
     let MessageMaker { told, number, messages, has_new_episode, .. } = maker;
     let links = state.map(|state| state.links.clone()).unwrap_or_default();
     let was_watched = state.and_then(|state| state.watched.clone());
+
     let mut state = EpisodeState {
         changed: rule.changed,
         watched: if rule.may_send(now) { Some(watched) } else { was_watched },
@@ -93,6 +94,7 @@ pub fn fold_episodes(
         acknowledged,
         due: None,
     };
+
     state.due = due(rule, &state, silence, ahead, now);
     Judgement { state, messages }
 }
@@ -308,9 +310,11 @@ impl<'a> MessageMaker<'a> {
         let saved =
             Some(self.rule.changed).filter(|saved| *saved <= self.now.saturating_add(MAX_AHEAD));
         let oldest = saved.max(Some(self.now.saturating_add(-SETTLING)));
+
         // Found before the first message is made, because each message changes what was told.
         let is_news = |change: &&EpisodeChange| self.is_news(change, judged_before);
         let news: Vec<_> = changes.iter().filter(is_news).collect();
+
         for change in news {
             if self.told.is_firing {
                 self.tell(News::Recovered, change.episode, change.ended);

@@ -132,6 +132,7 @@ impl Names<'_> {
             News::TakenBack => format!("taken back: {what}"),
             News::Edited => format!("over, because the rule was changed: {what}"),
         };
+
         let shown = &subjects[..subjects.len().min(MAX_NAMED)];
         let more = match subjects.len() - shown.len() {
             0 => String::new(),

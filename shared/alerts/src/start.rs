@@ -67,11 +67,13 @@ impl Start {
         let anchored =
             Self { fold, before: ReadingsBefore::None, ..Self::by_decisive_reading(anchor) };
         let Some(touched) = touched else { return anchored };
+
         let back = if state.is_firing() { MAX_BACK_FIRING } else { MAX_BACK };
         let from = reach_before(rule, touched, now, back);
         // Of a state at rest, nothing happened between the anchor and `from`.
         let is_at_rest =
             state.due.is_none() && matches!(state.anchor.fold.phase, Phase::Normal { .. });
+
         if touched < from {
             Self::out_of_reach(state, from)
         } else if touched <= anchor {

@@ -179,10 +179,12 @@ impl<R: BufRead> LineFile<R> {
         let nanos = timestamp
             .checked_mul(self.precision.0)
             .ok_or("the timestamp is too large; is --precision right?")?;
+
         let mut tags = line.tags.clone();
         tags.sort_unstable();
         let tags: Vec<String> = tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let fields = line.fields.iter().map(|(key, value)| ((*key).to_owned(), value.to_string()));
+
         Ok(Point {
             measurement: line.measurement.to_owned(),
             tags: tags.join(","),

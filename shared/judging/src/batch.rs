@@ -175,12 +175,14 @@ impl<S: Store> JudgingSession<'_, S> {
             }
             Err(error) => return Err(error.into()),
         };
+
         let is_lacking = |id: &DeviceId, written: &ReadingsByTime| {
             let may_be_new = listed.is_whole() || may_be_sealed(written, self.table.now);
             listed.get(id).is_none() && may_be_new
         };
         let lacking = fresh.iter().filter(|(id, written)| is_lacking(id, written));
         let lacking: Vec<DeviceId> = lacking.map(|(id, _)| (*id).clone()).collect();
+
         let mut known = KnownDevices { listed, ..KnownDevices::default() };
         if lacking.is_empty() {
             return Ok(known);

@@ -147,9 +147,11 @@ impl<'a> PreviewWalk<'a> {
         let span = stored.rollup.span();
         let since = std::mem::replace(last, span.map(|(_, last)| last));
         let gap = since.zip(span).map(|(since, (first, _))| first.since(since));
+
         // A rollup does not show silence within its quarter.
         let may_be_silent = self.silent_after < QuarterHour::LENGTH
             || gap.is_none_or(|gap| gap >= self.silent_after);
+
         let (may_breach, may_clear) = match &self.rule.watch {
             Watch::Metric { metric, limits } => match stored.rollup.metrics.get(metric) {
                 Some(MetricRollup { min, max, .. }) => {
@@ -159,6 +161,7 @@ impl<'a> PreviewWalk<'a> {
             },
             _ => (false, true),
         };
+
         quarter.may_breach = may_breach || may_be_silent && no_data == NoData::Fire;
         quarter.may_clear = may_clear || may_be_silent && no_data == NoData::Clear;
     }

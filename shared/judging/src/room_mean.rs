@@ -135,6 +135,7 @@ impl<S: Store> JudgingSession<'_, S> {
             value.at <= start.from() && rule.is_decisive(value.value.as_ref())
         };
         let longest = start.from().since(start.looks_back_to());
+
         for lead in [QuarterHour::LENGTH, MAX_BACK] {
             let means = means_from(lead).await?;
             let needs_more = start.before() == ReadingsBefore::Decisive && lead < longest;

@@ -91,9 +91,11 @@ fn counts(quarters: &[StoredRollup], range: TimeRange, pauses: &[TimeRange]) -> 
         (stored.range.from(), u32::try_from(count).unwrap_or(u32::MAX))
     };
     let by_start: BTreeMap<Timestamp, u32> = quarters.iter().map(count).collect();
+
     let is_in_pause = |quarter: &QuarterHour| {
         pauses.iter().any(|pause| pause.intersection(quarter.range()).is_some())
     };
+
     let first = QuarterHour::of(range.from());
     std::iter::successors(Some(first), |quarter| Some(quarter.next()))
         .take_while(|quarter| quarter.start() < range.to())

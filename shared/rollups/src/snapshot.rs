@@ -184,6 +184,7 @@ impl<S: Send + Sync> PutRollups for Snapshot<'_, S> {
         let mut rollups = self.rollups();
         let known = rollups.now.get(&stored.key);
         let version = known.map(|known| known.version);
+
         let is_expected = match expected {
             Expected::Absent => version.is_none(),
             Expected::Present => version.is_some(),
@@ -192,6 +193,7 @@ impl<S: Send + Sync> PutRollups for Snapshot<'_, S> {
         let is_newer = known.is_none_or(|known| {
             known.settings <= stored.settings && stored.is_indexed_as_new_as(known)
         });
+
         if is_expected && is_newer {
             let replaced = rollups.now.insert(stored.key.clone(), stored.clone());
             rollups.put.entry(stored.key.clone()).or_insert(replaced);

@@ -71,6 +71,7 @@ impl SeriesMap {
         let separator = separator(text.lines().next().unwrap_or_default().as_bytes());
         let mut reader =
             csv::ReaderBuilder::new().delimiter(separator).from_reader(text.as_bytes());
+
         let mut rows = BTreeMap::new();
         // The header is row 1.
         for (row, number) in reader.deserialize::<Row>().zip(2..) {

@@ -51,11 +51,13 @@ fn respond_not_stored(report: StoreReport, cause: StoreError) -> Response {
         0 => String::new(),
         before => format!(", and {before} were stored by an earlier attempt"),
     };
+
     let problem = Problem::from(cause);
     let when = match problem.kind {
         ProblemKind::Internal => " once the server's error is mended",
         _ => "",
     };
+
     let all = accepted + accepted_before + not_stored.len();
     let detail = format!(
         "Of {all} readings {accepted} are stored{before}; send the readings in not_stored again{when}. A reading with \

@@ -31,6 +31,7 @@ pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
     let damaged = rules.unreadable.iter().chain(&channels.unreadable).chain(&states.unreadable);
     let damaged: Vec<String> = damaged.map(|item| chain(item)).collect();
     let (rules, channels, states) = (rules.found, channels.found, states.found);
+
     let alerts = rules.iter().map(|rule| {
         let own: Vec<_> = states.iter().filter(|state| state.key.rule == rule.id).collect();
         // States are sorted by rule. Any that follow this page belong to the rule of its last state or to later rules.
@@ -38,6 +39,7 @@ pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
         shown::alert(rule, &own, LISTED_STATES, is_cut)
     });
     let (firing, pending) = shown::counts(&states);
+
     let mut answer = json!({
         "data": alerts.collect::<Vec<_>>(),
         "channels": channels.iter().map(|channel| shown::channel(channel, None)).collect::<Vec<_>>(),

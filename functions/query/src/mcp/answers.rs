@@ -190,9 +190,11 @@ impl<S: Store> ToolApi<'_, '_, S> {
             form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
         let (method, path) = ("GET".to_owned(), path.to_owned());
         let request = Request { method, path, raw_query, ..Request::default() };
+
         let (endpoint, id) = endpoints::find(&request, Function::Query)?;
         call.grant.check(endpoint.access)?;
         let params = Params::of(&request, endpoint)?;
+
         let own_call = Call {
             endpoint,
             id,
@@ -248,6 +250,7 @@ fn newest(device: &Value, is_wanted: impl Fn(&str) -> bool) -> Value {
     let mut shown = picked(device, &["device_id", "name", "room"]);
     let latest = &device["latest"];
     let newest = &latest["timestamp"];
+
     let value = |(name, value): (&String, &Value)| {
         let mut of = json!({"value": value["value"]});
         let unit = &device["metrics"][name.as_str()]["unit"];
@@ -259,6 +262,7 @@ fn newest(device: &Value, is_wanted: impl Fn(&str) -> bool) -> Value {
         }
         (name.clone(), of)
     };
+
     let values = latest["metrics"].as_object().into_iter().flatten();
     let values: Map<_, _> = values.filter(|(name, _)| is_wanted(name)).map(value).collect();
     shown["timestamp"] = newest.clone();

@@ -48,6 +48,7 @@ impl Era {
         let sent = http.header("mcp-protocol-version");
         let meta = request.params.get("_meta");
         let member = |key: &str| meta.and_then(|meta| meta.get(key));
+
         let Some(version) = member(VERSION_KEY) else {
             return match sent {
                 None => Ok(Self::Legacy),

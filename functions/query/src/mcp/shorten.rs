@@ -30,6 +30,7 @@ pub(super) fn cut_rows(answer: &mut Map<String, Value>, offset: usize, limit: us
     let mut wanted: Vec<Value> = rows.drain(offset.min(all)..).take(limit).collect();
     wanted.truncate(fitting(&wanted));
     let next = offset + wanted.len();
+
     if next < all && !wanted.is_empty() {
         let range = |name: &str| answer.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
         let range = range("from").zip(range("to"));

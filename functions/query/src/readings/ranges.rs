@@ -40,8 +40,10 @@ pub(crate) async fn of_room(call: &mut Call<'_, impl Store>) -> Result<Response,
 
     let range = RangeRequest::of(call.request, &call.params, now)?;
     let (room, snapshot) = lookup::room(call).await?;
+
     let rooms = [room.id.clone()].into();
     let mut found = FoundDevices::of(snapshot);
+
     let ids: Vec<DeviceId> = if call.session.has_room_index() {
         // The readings come from the room index. The devices are read only because their metrics are columns of CSV.
         let limit = if range.format == Format::Csv { MAX_COLUMN_DEVICES } else { 1 };
@@ -57,6 +59,7 @@ pub(crate) async fn of_room(call: &mut Call<'_, impl Store>) -> Result<Response,
         }
         occupants.ids.into_iter().collect()
     };
+
     let devices = ids.iter().filter_map(|id| found.device(id)).collect();
     answer(call, &range, &RangeOf::Room(&room.id, devices)).await
 }

@@ -34,19 +34,23 @@ pub(crate) async fn readings(call: &mut Call<'_, impl Store>) -> Result<Response
 
     let range = time_range(&call.params, clock.now())?;
     let device = lookup::device(call).await?;
+
     // One reading less is read than can be counted: `has_more` of the page stands for one more.
     let (order, limit) = (Order::Ascending, MAX_DELETED + MAX_COUNTED - 1);
     let query = RangeQuery { range, order, after: None, limit, consistent: true };
     let page = call.session.device_readings(device.id(), &query).await?;
     let keys: Vec<ReadingKey> = page.items.iter().take(MAX_DELETED).map(ReadingKey::of).collect();
+
     // The changes are announced before the deletion, so that answers about their time warn of them.
     let mark = async |call: &Call<'_, _>| {
         let changed = keys.iter().map(|key| (&key.device, key.at));
         call.shared.late.mark(call.session.at(clock.now()), changed).await
     };
     let marked = mark(call).await?;
+
     // A recheck is noted before the deletion too: if the deletion is cut off, alerts judge the readings that are left.
     judge_again(device.id(), range, call).await?;
+
     let outcome = call.session.delete_readings(&keys).await;
     if marked.is_some_and(|until| until <= clock.now()) {
         mark(call).await?;

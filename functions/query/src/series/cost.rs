@@ -128,6 +128,7 @@ async fn bills(
 
     let allowance = ReadAllowance::of_rows(&call.shared.densities);
     let (session, reach) = (call.session, plan.grid.range());
+
     let mut biller = Biller {
         request: &request,
         plan: &plan,
@@ -137,6 +138,7 @@ async fn bills(
         work: 0,
         reach,
     };
+
     let mut bills = Vec::new();
     for group in &groups {
         bills.append(&mut biller.bills(group, of_share, &beside).await?);
@@ -325,6 +327,7 @@ impl<'r, S: Store> Biller<'r, S> {
         });
         let finest = if by_quarters { Level::QuarterHours } else { Level::Days };
         let level = Level::of(self.request.series.unit).min(finest);
+
         let (whose, max_days) = match level {
             Level::Days => ("Bills", MAX_DAYS),
             _ => (
@@ -332,6 +335,7 @@ impl<'r, S: Store> Biller<'r, S> {
                 MAX_DAYS_BY_QUARTERS,
             ),
         };
+
         if range.length().num_days() > max_days {
             let detail = format!(
                 "{whose} are made for at most {max_days} days at once, in whole units of every. Narrow from and to."

@@ -20,6 +20,7 @@ pub(crate) async fn check_verdicts(
     let now = call.session.now;
     let mut edited = device.clone();
     patch.apply(&mut edited, now);
+
     let new = patch.settings().flat_map(|(name, settings)| {
         let stored = device.metrics().get(name).map(|info| &info.verdicts);
         let given = match &settings.verdicts {
@@ -31,6 +32,7 @@ pub(crate) async fn check_verdicts(
         };
         given.into_iter().flatten().filter(is_new).map(move |(at, verdict)| (name, *at, *verdict))
     });
+
     let new: Vec<_> = new.collect();
     if new.is_empty() {
         return Ok(());

@@ -118,9 +118,11 @@ impl Shape {
             }
             None => DeviceCell::Column(device.to_owned()),
         };
+
         let metrics: Vec<ValueColumn> =
             metrics.iter().map(|metric| metric.parse()).collect::<anyhow::Result<_>>()?;
         distinct(&metrics).context("--metric")?;
+
         // A total over rows of several devices would belong to no device.
         let total = metrics.iter().find(|metric| metric.is_total());
         if let (DeviceCell::Column(_), Some(total)) = (&device, total) {

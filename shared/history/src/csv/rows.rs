@@ -272,6 +272,7 @@ impl RowReader {
             Ok(at) => at,
             Err(why) => return refuse(format!("{column}: {why}")),
         };
+
         for BoundDevice { device, room, metrics } in devices {
             let mut values = Vec::with_capacity(metrics.len());
             for metric in &*metrics {
@@ -281,6 +282,7 @@ impl RowReader {
                     Err(why) => refuse(why),
                 }
             }
+
             let row = CsvRow {
                 line,
                 at: domain::Timestamp::MIN,

@@ -91,6 +91,7 @@ pub(super) fn line(
     let area =
         described.and_then(|described| described.area.as_ref()).filter(|area| !area.is_empty());
     let area = area.map(|area| format!("{ROOM_TAG}={},", escaped(area))).unwrap_or_default();
+
     let whole = format!("{domain}.{object}");
     // A line that begins with this character would be a comment.
     let unit = unit.filter(|unit| !unit.starts_with(COMMENT));

@@ -58,9 +58,11 @@ pub(super) fn read(
         column("state_id"),
         schema.join_of_entity_ids(),
     );
+
     let mut statement = connection.prepare(&query)?;
     let mut shared = SharedAttributes::new(connection, schema)?;
     let mut rows = statement.query([])?;
+
     while let Some(row) = rows.next()? {
         let Some(id) = text(row, 0)?.filter(|id| EntityId::of(id).is_some()) else {
             output.notes.leave_out("states without an entity");
@@ -70,6 +72,7 @@ pub(super) fn read(
             output.notes.leave_out("states of entities that were removed");
             continue;
         };
+
         let (seconds, attributes) = match (row.get(2), row.get(4)) {
             (Ok(seconds), Ok(attributes)) => (seconds, attributes),
             (Err(error), _) | (_, Err(error)) => {
@@ -82,11 +85,13 @@ pub(super) fn read(
             output.notes.leave_out("states without a time");
             continue;
         };
+
         let attributes = match attributes {
             Some(attributes) => shared.attributes(attributes)?,
             None => text(row, 5)?.map(|json| Arc::new(Attributes::of(&json))),
         };
         let attributes = attributes.unwrap_or_default();
+
         let point = entity::point(&id, &state, &attributes, at, storage.entity(&id));
         let entity = entities.entry(id).or_default();
         match point {

@@ -88,14 +88,17 @@ fn all(
         column("has_mean"),
         column("mean_type"),
     );
+
     let mut statement = connection.prepare(&query)?;
     let mut rows = statement.query([])?;
     let mut all = Vec::new();
+
     while let Some(row) = rows.next()? {
         let Some(id) = text(row, 1)? else {
             output.notes.leave_out("statistics without an id");
             continue;
         };
+
         let is = |column| row.get::<_, Option<i64>>(column).map(|flag| flag.unwrap_or(0) != 0);
         let (is_counter, has_mean) = match (is(5), is(6), is(7)) {
             (Ok(has_sum), Ok(has_mean), Ok(has_type)) => (has_sum, has_mean || has_type),
@@ -108,6 +111,7 @@ fn all(
             output.notes.leave_out(&format!("statistics without state and mean: {id}"));
             continue;
         }
+
         let is_external =
             id.contains(':') || text(row, 2)?.is_some_and(|source| source != "recorder");
         let filled =
@@ -115,6 +119,7 @@ fn all(
         let (unit, name) = (filled(3)?, filled(4)?);
         let metadata_id = row.get(0)?;
         let is_amount = is_counter && is_external && is_amount(connection, schema, metadata_id)?;
+
         all.push(StatisticSeries {
             metadata_id,
             id,

@@ -106,11 +106,13 @@ impl Storage {
             areas.into_iter().map(|area| (area.id, area.name)).collect();
         let devices: HashMap<String, DeviceEntry> =
             devices.into_iter().map(|device| (device.id.clone(), device)).collect();
+
         let described = |row: EntityRow| {
             let device = row.device_id.as_ref().and_then(|id| devices.get(id));
             let area = row.area_id.as_ref().or_else(|| device?.area_id.as_ref());
             let of_device =
                 device.and_then(|device| device.name_by_user.as_ref().or(device.name.as_ref()));
+
             let original = match (of_device, row.original_name) {
                 (Some(device), Some(name)) if row.has_entity_name => {
                     Some(format!("{device} {name}"))
@@ -126,6 +128,7 @@ impl Storage {
             };
             (row.entity_id, described)
         };
+
         Ok(Self(entities.into_iter().map(described).collect()))
     }
 

@@ -185,6 +185,7 @@ impl Server {
         let statement = format!("SHOW RETENTION POLICIES ON {}", quoted(&database));
         let policies = self.rows(&database, &statement)?;
         let names: Vec<String> = first_texts(&policies).collect();
+
         let is_default = |row: &&Vec<Cell>| row.last() == Some(&Cell::Boolean(true));
         let default = || policies.iter().find(is_default)?.first()?.text().map(ToOwned::to_owned);
         let only = || names.first().filter(|_| names.len() == 1).cloned();
@@ -195,6 +196,7 @@ impl Server {
                 names.join(", ")
             )
         })?;
+
         ensure!(
             names.contains(&policy),
             "{database} has no retention policy {policy:?}; it has {}",

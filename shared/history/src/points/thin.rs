@@ -441,9 +441,11 @@ impl Open {
         let (mut means, mut lasts) = (Vec::new(), Vec::new());
         let mut is_alone = lines == 1;
         self.is_begun = false;
+
         for (place, key) in self.order.iter().enumerate() {
             let Some(field) = self.fields.get_mut(key) else { continue };
             field.hold_until(end, quarter);
+
             let is_power = self.powers.contains(key);
             let is_last = field.is_switch || self.angles.contains(key);
             let mean = if self.counters.contains_key(key) {
@@ -461,6 +463,7 @@ impl Open {
             } else {
                 None
             };
+
             if let Some(mean) = mean {
                 is_alone &= !field.is_carried || (is_last && !is_power);
                 means.push((place, format!("{key}={mean}")));

@@ -66,6 +66,7 @@ impl Log {
         let header = String::from_utf8_lossy(&lines.text).trim().to_owned();
         let names: Vec<&str> = header.split(',').map(str::trim).collect();
         let columns = Columns::of(&names).context("this is not the log of a Shelly meter")?;
+
         let mut rows = BTreeMap::new();
         while let Some(line) = lines.read()? {
             let text = match line {
@@ -75,10 +76,12 @@ impl Log {
                     continue;
                 }
             };
+
             // The file may be several logs one after the other, each with its header.
             if text.is_empty() || text == header {
                 continue;
             }
+
             match row(&text, names.len(), &columns) {
                 Ok((begin, values)) => {
                     if rows.insert(begin, (lines.line, values)).is_some() {

@@ -161,6 +161,7 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
         let only = self.sum.devices.first().map(|device| &device.meter);
         let only = only.filter(|_| !self.is_shared);
         let moved: Vec<&MovedMeter<'_>> = self.sum.moved.values().collect();
+
         let about = EnergySummary {
             span,
             total_kwh: shown(total.bought),
@@ -175,6 +176,7 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
             events: events.map(|found| &found.events[..]),
             events_has_more: events.map(|found| found.has_more),
         };
+
         respond(self.request.format, || self.header(), self.rows(&counting), &about)
     }
 

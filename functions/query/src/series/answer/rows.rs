@@ -302,6 +302,7 @@ impl<'a> SeriesAnswer<'a> {
             self.groups.iter().filter_map(RowGroup::summary_of_room).collect();
         let sources: Vec<&str> = self.levels.iter().map(|level| level.as_str()).collect();
         let metrics = &self.header.metrics.0;
+
         let about = SeriesSummary {
             span,
             without_room: &self.without_room,
@@ -313,6 +314,7 @@ impl<'a> SeriesAnswer<'a> {
             moved_meters: combined.map_or(&[], |group| &group.moved_meters),
             rooms: self.is_by_room.then_some(rooms),
         };
+
         let response = respond(self.request.format, || self.header.cells(), self.rows(), &about)?;
         Ok((response, is_lacking))
     }

@@ -51,6 +51,7 @@ impl ConditionsAnswer<'_> {
         let names = request.search.names();
         let rows = self.episodes.iter().map(|found| EpisodeRow::of(found, &names));
         let conditions = request.search.conditions.iter();
+
         let about = ConditionsSummary {
             from: request.search.range.from(),
             to: request.search.range.to(),
@@ -64,6 +65,7 @@ impl ConditionsAnswer<'_> {
             rooms_lack: self.rooms_lack,
             explain,
         };
+
         respond(request.format, || columns(&names), rows, &about)
     }
 }

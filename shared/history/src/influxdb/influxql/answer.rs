@@ -85,6 +85,7 @@ pub(super) fn read(reader: impl Read, mut each: impl FnMut(Series)) -> anyhow::R
     let mut chunks = 0;
     let left = Shared::new(MAX_CHUNK);
     let reader = Limited { reader, left: &left };
+
     for answer in serde_json::Deserializer::from_reader(reader).into_iter::<Answer>() {
         let answer = answer.context("the answer of InfluxDB cannot be read")?;
         left.set(MAX_CHUNK);
@@ -92,6 +93,7 @@ pub(super) fn read(reader: impl Read, mut each: impl FnMut(Series)) -> anyhow::R
         if let Some(error) = answer.error {
             bail!("InfluxDB answers: {error}");
         }
+
         for results in answer.results {
             if let Some(error) = results.error {
                 bail!("InfluxDB answers: {error}");
