@@ -90,9 +90,10 @@ pub fn exact_episodes(
         newest.iter_mut().for_each(|newest| newest.take(reading));
         let matches: Option<Vec<_>> = newest.iter().map(NewestValue::matching).collect();
         let Some(matches) = matches else { continue };
-
         let valid = matches.iter().map(|(at, _)| at.saturating_add(MAX_HOLD)).min();
-        let to = end.min(range.to()).min(valid.unwrap_or(end));
+        let Some(valid_until) = valid else { continue };
+
+        let to = end.min(valid_until).min(range.to());
         let Ok(held) = TimeRange::new(reading.at.max(range.from()), to) else { continue };
 
         let episode = extended_or_new(&mut found, held);
