@@ -41,7 +41,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List the rules and what they say now
+    /// List the rules with their states
     List,
     /// Show a rule with its states
     Show {
@@ -50,8 +50,8 @@ enum Command {
     },
     /// Make a rule, or change members of one
     ///
-    /// A member is NAME=VALUE, as docs/guide/alerts.md names them; NAME= removes one. With --file the rule is
-    /// replaced by that of a file of JSON.
+    /// A member is NAME=VALUE, as docs/guide/alerts.md names them; NAME= removes one. With --file, the rule in the file
+    /// replaces the saved rule.
     Set {
         /// The rule
         rule: String,
@@ -61,51 +61,51 @@ enum Command {
         #[arg(long, conflicts_with = "members")]
         file: Option<PathBuf>,
     },
-    /// Delete a rule: its states end, and what waits to be sent is dropped
+    /// Delete a rule with its states and its waiting messages
     Delete {
         /// The rule
         rule: String,
     },
-    /// Let a rule tell nothing until a time
+    /// Pause a rule until a time: it sends no messages
     Pause {
         /// The rule
         rule: String,
         /// A time such as 2026-01-11T16:00:00Z, a duration such as 2h or 7d, or off to end the pause
         until: String,
     },
-    /// Acknowledge what fires: it is not repeated
+    /// Acknowledge an alert that fires: its message is not repeated
     Acknowledge {
         /// The rule
         rule: String,
-        /// One of its subjects, such as device:freezer; without it, all that fire
+        /// A subject of the rule, such as device:freezer; by default all subjects that fire
         subject: Option<String>,
     },
-    /// Show what a rule told in the last 90 days, newest first
+    /// Show the messages of a rule in the last 90 days, newest first
     History {
         /// The rule
         rule: String,
-        /// Only messages that were told at it or after
+        /// Only messages from this time on
         #[arg(long, allow_hyphen_values = true, value_parser = from_now)]
         from: Option<Timestamp>,
         /// The largest number of messages
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
         limit: u16,
     },
-    /// Try a rule on the past: the episodes that it would have had
+    /// Show the episodes that a rule would have had in the past
     ///
-    /// Of a rule that is saved, changed by the members that are given; or of one that is not.
+    /// The rule is a saved rule with the given members changed, or a new rule.
     Preview {
         /// The rule, which need not be saved
         rule: String,
-        /// Members that differ
+        /// The members to change
         members: Vec<String>,
-        /// The start of the time, at most 31 days before its end; 7 days without it
+        /// The start of the range, at most 31 days before its end; by default 7 days
         #[arg(long, allow_hyphen_values = true, value_parser = from_now)]
         from: Option<Timestamp>,
-        /// The end of the time; now without it
+        /// The end of the range; by default now
         #[arg(long, allow_hyphen_values = true, value_parser = from_now)]
         to: Option<Timestamp>,
-        /// One of its subjects, such as device:freezer
+        /// A subject of the rule, such as device:freezer
         #[arg(long)]
         subject: Option<String>,
     },
@@ -127,19 +127,19 @@ enum Command {
         /// The channel
         channel: String,
     },
-    /// Send a test by a channel, within a minute
+    /// Send a test message by a channel, within a minute
     Test {
         /// The channel
         channel: String,
     },
-    /// Write rules and channels, without what is secret, as TOML
+    /// Write rules and channels, without their secrets, as TOML
     Export {
-        /// The file; standard output without it
+        /// The file; by default standard output
         file: Option<PathBuf>,
     },
     /// Save the rules and channels of a file that export wrote
     ///
-    /// A channel that is not there needs its secret in the file. The exit code is 3 if the server refuses some.
+    /// A new channel needs its secret in the file. The exit code is 3 if the server refuses some rules or channels.
     Import {
         /// The file; - is standard input
         file: PathBuf,

@@ -22,13 +22,13 @@ use crate::patience::{keep_to, patiently};
 /// The system that a command works on through the API.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SystemAt {
-    /// A server, by the address that it prints at its start. Without --url, --data-dir and --table it is the one at
-    /// `http://127.0.0.1:8080`; but export and status read the directory roomtide-data, and an import looks for either
+    /// The address of a server, as the server prints it at its start. Without --url, --data-dir and --table the
+    /// commands ask `http://127.0.0.1:8080`; only export and status read the directory roomtide-data, and import takes
+    /// the server or, if none answers, the directory
     #[arg(long, global = true, conflicts_with_all = ["data_dir", "table"])]
     pub(crate) url: Option<String>,
-    /// An access token for the server, if it asks for one: of scope read to look, of scope admin for changes, of scope
-    /// write to import nothing but readings. @FILE reads it from a file, because every user of the machine sees a command
-    /// line
+    /// An access token, if the server asks for one: scope read shows, scope admin changes, scope write imports readings
+    /// only. @FILE reads the token from a file, because every user of the machine sees a command line
     #[arg(long, global = true, conflicts_with_all = ["data_dir", "table"])]
     pub(crate) token: Option<String>,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub(crate) struct SystemAt {
 /// The table that a command uses directly: on this machine, or deployed.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct TablePlace {
-    /// A directory of local data; its server may be running, but not for an import. Without --table, the commands token,
+    /// A directory of local data. Its server may be running, except for an import. Without --table, the commands token,
     /// rollups and reindex take roomtide-data
     // No default value here: `is_named` has to tell whether a person wrote the option, even with the default's value.
     #[arg(long, value_name = "DIR", global = true)]

@@ -12,10 +12,10 @@ use crate::objects::{ObjectArgs, encoded};
 /// The command line of `roomtide bill`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct BillArgs {
-    /// The begin: a date such as 2026-01-01, or a time; by default the begin of this month
+    /// The start: a date such as 2026-01-01, or a time; by default the start of this month
     #[arg(long, allow_hyphen_values = true)]
     from: Option<String>,
-    /// The end, which is not part of it; by default now
+    /// The end, exclusive; by default now
     #[arg(long, allow_hyphen_values = true)]
     to: Option<String>,
     /// A row for each unit, such as 1d or 1mo; without it only the total
@@ -24,7 +24,7 @@ pub(crate) struct BillArgs {
     /// Tariffs, separated by commas, all billed by the meters of the first; by default each tariff with meters
     #[arg(long)]
     tariff: Option<String>,
-    /// A device: what its energy would have cost if all of it had been bought
+    /// A device, whose energy is billed as if all of it had been bought
     #[arg(long)]
     device: Option<String>,
     #[command(flatten)]

@@ -39,13 +39,13 @@ pub(crate) struct Args {
 enum What {
     /// Delete a device with all its readings, rollups and stays, for ever
     ///
-    /// A device is in no list at once, and its readings are refused until the deletion is over. An interrupted
+    /// The device leaves all lists at once, and its readings are refused until the deletion is over. An interrupted
     /// deletion goes on when the command is run again; until then the device stays hidden.
     Device {
         /// The device
         #[arg(allow_hyphen_values = true)]
         id: DeviceId,
-        /// Leave a device that has readings
+        /// Keep a device with readings
         #[arg(long)]
         if_empty: bool,
     },
@@ -57,16 +57,16 @@ enum What {
         /// The time from which readings are deleted, such as 2026-01-11T16:00:00Z or -1d
         #[arg(long, value_name = "TIMESTAMP", allow_hyphen_values = true, value_parser = from_now)]
         from: Timestamp,
-        /// The time before which they are deleted, such as now: that at which the command begins
+        /// The time before which readings are deleted; now is the time at which the command begins
         #[arg(long, value_name = "TIMESTAMP", allow_hyphen_values = true, value_parser = from_now)]
         to: Timestamp,
     },
-    /// Delete a room in which no device is
+    /// Delete a room without devices
     Room {
         /// The room
         #[arg(allow_hyphen_values = true)]
         id: RoomId,
-        /// Leave a room in which a device is
+        /// Keep a room with devices
         #[arg(long)]
         if_empty: bool,
     },

@@ -39,14 +39,14 @@ use crate::rollups;
 const AFTER_HELP: &str = "\
 NDJSON has one reading a line, as `POST /readings` takes it, and then a line for each device and \
 room, {\"device\": {...}} and {\"room\": {...}}: names, kinds, tags, settings of metrics, and rooms \
-that a person chose. What was noted of times is {\"annotation\": {...}}, a tariff {\"tariff\": {...}}. Line protocol \
+that a person chose. An annotation is {\"annotation\": {...}}, a tariff {\"tariff\": {...}}. Line protocol \
 (.lp) has a line for each reading, with the measurement readings, the tags device_id and room and a field for each \
 metric, and these settings as comments. CSV has the readings only, with a \
 column for each metric. `roomtide import` reads the three, with every digit.
 
 Parquet has the readings only, for DuckDB, pandas and the like, and is not imported: a row is one value, with the \
-columns device, time (UTC), room, metric and value, sorted by device and time. Values are DOUBLE; those with more digits \
-than it gives back are counted.
+columns device, time (UTC), room, metric and value, sorted by device and time. Values are DOUBLE; values with more \
+digits than a DOUBLE has are counted.
 
 An import of NDJSON or line protocol into an empty table restores all of it except devices and rooms without readings, \
 metrics that no \
@@ -60,10 +60,10 @@ restored if readings still have it. A file is either complete or absent, and onl
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ExportArgs {
-    /// Ends in .ndjson, .jsonl, .lp or .csv, with .gz after it or not, or in .parquet; - is standard output,
-    /// NDJSON without --format
+    /// A name that ends in .ndjson, .jsonl, .lp or .csv, each with or without .gz, or in .parquet; - is standard
+    /// output, NDJSON without --format
     file: PathBuf,
-    /// The format, where the name does not tell it
+    /// The format, if the name does not end in it
     #[arg(long, value_enum)]
     format: Option<Kind>,
     /// Only this device; repeat it for several
@@ -81,7 +81,7 @@ pub(crate) struct ExportArgs {
         value_parser = from_now
     )]
     from: Timestamp,
-    /// The end of the range, which is not part of it
+    /// The end of the range, exclusive
     #[arg(
         long,
         value_name = "TIMESTAMP",

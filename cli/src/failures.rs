@@ -31,8 +31,8 @@ use crate::output::{counted, print, print_error};
 /// The part of the help after the options.
 const AFTER_HELP: &str = "\
 The queue is the stack's output FailuresUrl; its messages expire after 14 days. Credentials are those of the \
-environment. Messages are hidden from others while they are looked at, for five minutes at most. The exit code is 3 \
-where messages are left or hidden.";
+environment. While the command reads messages, they are hidden from others, for five minutes at most. The exit code is 3 \
+if messages are left or hidden.";
 /// The number of messages received at once if each is processed quickly; SQS returns no more.
 ///
 /// Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html>
@@ -55,7 +55,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List the messages: what each is about, and why it is there
+    /// List the messages, each with its subject and its error
     List {
         #[command(flatten)]
         place: QueuePlace,
@@ -63,7 +63,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Do again what failed, and delete the messages that are done. Nothing is stored twice
+    /// Process messages again, and delete those that succeed. Nothing is stored twice
     Replay {
         #[command(flatten)]
         place: QueuePlace,
@@ -91,7 +91,7 @@ struct QueuePlace {
 #[derive(Debug, Default, ClapArgs)]
 #[group(required = true, multiple = false)]
 struct Choice {
-    /// Ids of messages, or their first eight characters at least, as the list shows them
+    /// Ids of messages as the list shows them, or at least their first eight characters
     #[arg(value_parser = beginning_of_id)]
     id: Vec<String>,
     /// All messages of a kind

@@ -81,7 +81,7 @@ enum Command {
     Rollups(rollups::Args),
     /// Edit many devices at once
     Devices(devices::Args),
-    /// Set, try and show rules of alerts and the channels that tell them
+    /// Set, try and show rules of alerts, and the channels that send their messages
     Alerts(alerts::Args),
     /// Set, try and show the sources that a server asks
     Sources(sources::SourcesArgs),
@@ -101,9 +101,9 @@ enum Command {
     Delete(delete::Args),
     /// Write readings and the registry to a file
     Export(Box<export::ExportArgs>),
-    /// List, replay and drop what a deployed system could not do
+    /// List, replay and drop the messages that a deployed system could not process
     Failures(failures::Args),
-    /// Tell whether a system answers, its devices, and how far its rollups are
+    /// Show whether a system answers, its devices, and how far its rollups are complete
     Status(status::Args),
     /// Tell by the exit code, 0 or 1, whether a server answers; for containers
     #[command(hide = true)]

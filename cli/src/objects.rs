@@ -20,7 +20,7 @@ pub(crate) const SOME_REFUSED: u8 = 3;
 pub(crate) struct ObjectArgs {
     #[command(flatten)]
     pub(crate) at: SystemAt,
-    /// Print what the server answers, in JSON
+    /// Print the server's answer in JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }

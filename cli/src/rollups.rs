@@ -34,13 +34,14 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Compare each rollup with the fold of what it sums up
+    /// Compare each rollup with a new fold of its readings
     ///
-    /// Each rollup of 15 minutes is compared with the fold of its readings, each rollup of a day with the
-    /// fold of its rollups of 15 minutes. What differs may be a change that is being folded, so it is
-    /// looked at again later. Rollups whose readings have begun to expire are counted, not compared.
+    /// Each rollup of 15 minutes is compared with the fold of its readings, each rollup of a day with the fold of its
+    /// rollups of 15 minutes. A difference may be a change that is being folded, so it is compared again later. Rollups
+    /// whose readings have begun to expire are counted, not compared.
     ///
-    /// A watermark (up to which rollups are complete) ahead of the clock is named: it hides what was stored since.
+    /// A watermark (the time up to which rollups are complete) ahead of the clock is named: it hides readings that were
+    /// stored since.
     ///
     /// The exit code is 0 if no rollup differs, 1 if one does or a watermark lies ahead, and 3 if only rollups with
     /// older settings of their devices differ: the rollup function folds these again within minutes.

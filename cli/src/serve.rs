@@ -34,7 +34,8 @@ pub(crate) struct Args {
     /// Ask for access tokens, as the deployed system does; see `roomtide token`
     #[arg(long)]
     auth: bool,
-    /// An origin whose pages may show this one in a frame, such as `http://homeassistant.local:8123`; repeat it for several
+    /// An origin whose pages may show Roomtide's page in a frame, such as `http://homeassistant.local:8123`; repeat it
+    /// for several
     #[arg(long, value_name = "ORIGIN")]
     frame_ancestors: Vec<FrameAncestors>,
     /// The port
@@ -89,7 +90,7 @@ pub(crate) struct Args {
     /// address of this server
     #[arg(long, value_name = "URL", value_parser = page_url)]
     page_url: Option<String>,
-    /// An address that is asked every five minutes, such as a check at healthchecks.io that tells you when it is not
+    /// An address to ask every five minutes, such as a check at healthchecks.io, which tells you when the requests stop
     #[arg(long, value_name = "URL", value_parser = heartbeat)]
     heartbeat: Option<Url>,
     /// Print one line of JSON for each invocation of a function

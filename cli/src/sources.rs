@@ -52,10 +52,10 @@ enum SourcesAction {
     },
     /// Make a source, or change members of one
     ///
-    /// A member is NAME=VALUE, as docs/connect/sources.md names them; NAME= removes one, and a value that is true or
-    /// false or begins with { or [ is JSON. NAME=@FILE gives the secret NAME from a file, in which @- is standard input.
-    /// room.DEVICE=ROOM says where a device is. A secret that is not given stays as it is. A secret for a
-    /// saved address is typed with the request and with what is read of its answer: url=, metrics= and the like.
+    /// A member is NAME=VALUE, as docs/connect/sources.md names them. NAME= removes a member. A value that is true or
+    /// false, or begins with { or [, is JSON. NAME=@FILE reads the secret NAME from a file; @- is standard input.
+    /// room.DEVICE=ROOM is the room of a device. A secret that is not given stays as it is. Give a secret for a saved
+    /// address together with the request and the reader of its answer: url=, metrics= and the like.
     Set {
         /// The source
         source: String,
@@ -67,9 +67,9 @@ enum SourcesAction {
         /// The source
         source: String,
     },
-    /// Ask a source once: devices, values, proposed rooms; stores nothing
+    /// Ask a source once, and show devices, values and proposed rooms; stores nothing
     ///
-    /// A saved source is asked with its secrets, changed by the members that are given.
+    /// A saved source is asked with its secrets and with the given members changed.
     Test {
         /// The source, which need not be saved
         source: String,
@@ -78,13 +78,13 @@ enum SourcesAction {
     },
     /// Write the sources, without their secrets, as JSON
     Export {
-        /// The file; standard output without it
+        /// The file; by default standard output
         file: Option<PathBuf>,
     },
     /// Save the sources of a file that export wrote
     ///
-    /// A new source whose secret is not in the file is saved, is off, and is named: set gives it the secret. The exit
-    /// code is 3 if the server refuses some.
+    /// A new source without its secret in the file is saved as off, and named; set gives it the secret. The exit code
+    /// is 3 if the server refuses some sources.
     Import {
         /// The file; - is standard input
         file: PathBuf,
@@ -97,9 +97,9 @@ enum SourcesAction {
 /// A source in the arguments of a command line.
 #[derive(Debug, clap::Args)]
 struct WantedSource {
-    /// Its members, or those that differ
+    /// Its members, or the members to change
     members: Vec<String>,
-    /// A file with the source in JSON, in the place of what is saved; - is standard input
+    /// A file with the source in JSON, which replaces the saved source; - is standard input
     #[arg(long)]
     file: Option<PathBuf>,
 }

@@ -41,7 +41,7 @@ enum TariffsAction {
     },
     /// Save a tariff from a file
     ///
-    /// If the file has a version, it must be the stored one: so nobody's edit is lost.
+    /// If the file has a version, it must be the stored version, so that no edit is lost.
     Set {
         /// The tariff, which need not exist
         tariff: String,

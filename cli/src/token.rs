@@ -47,12 +47,12 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Revoke a token, or all that were made by one; they are refused within half a minute
+    /// Revoke a token, or all tokens that an admin token made; they are refused within half a minute
     Revoke {
         /// Its whole id, as the list shows it, or the token itself
         #[arg(required_unless_present = "issued")]
         id: Option<String>,
-        /// Revoke all tokens that the page or the API made by this admin token, also where it is revoked itself
+        /// Revoke all tokens that the page or the API made with this admin token, even if it is revoked itself
         #[arg(long, value_name = "ID", conflicts_with = "id")]
         issued: Option<String>,
     },

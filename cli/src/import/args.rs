@@ -28,18 +28,18 @@ A line or a cell that cannot be read is refused, and the import goes on. The exi
 if everything is stored, 3 if something was refused, 4 if the table lacks something of the source, 2 if the command \
 line cannot be parsed, 1 if the import stopped or could not begin, as where an option does not fit the file.
 
-Each device's readings are sent in order of time, which keeps the cost of rollups low: what is imported is \
-sorted first, beyond 64 MB in temporary files of the size of the inflated file (the environment variable \
+Each device's readings are sent in order of time, which keeps the cost of rollups low. So the import is \
+sorted first; beyond 64 MB, in temporary files of the size of the inflated file (the environment variable \
 TMPDIR names their directory).
 
-What is stored is read back, value by value, and a value that the table has not as it was sent is named.
+Stored readings are read back and compared, value by value. A value that differs or is missing in the table is named.
 
-When everything is stored, the import waits until series and energy have it too and says so; Ctrl-C ends \
+When everything is stored, the import waits until series and energy include it, and says so; Ctrl-C ends \
 the wait and loses nothing.
 
 Run an interrupted import again and it continues where it stopped: its progress is kept beside the \
 file, in FILE.roomtide-import, until it is complete. Then it is FILE.roomtide-report, with which \
---take-back takes the import back. If the table does not have what was stored, the import starts over. Importing twice changes nothing: the same reading is stored once.";
+--take-back takes the import back. If the table lacks readings that were stored, the import starts over. Importing twice changes nothing: the same reading is stored once.";
 
 /// Post the readings of a file to a server, or store them into a directory.
 ///
@@ -70,8 +70,8 @@ pub(crate) struct ImportArgs {
     /// Check the whole file and estimate the cost, but send nothing
     #[arg(long, conflicts_with_all = ["url", "token", "data_dir", "again", "state"])]
     pub(super) dry_run: bool,
-    /// Restore rollups and stays that `export --rollups` wrote, into the table of --data-dir or --table, where
-    /// it has none. All of the file: no other option fits it
+    /// Restore the rollups and stays of a file that `export --rollups` wrote, where the table of --data-dir or --table
+    /// has none. The whole file is restored: no other option fits it
     #[arg(long, conflicts_with_all = [
         "url", "token", "dry_run", "take_back", "yes", "merge", "again", "state", "pace", "thin_before", "batch",
         "round", "format", "timestamp", "timestamp_format", "time_zone", "interval", "decimal_comma", "device", "device_id",
@@ -87,8 +87,9 @@ pub(crate) struct ImportArgs {
     /// The file that keeps the progress of the import, instead of one beside the imported file
     #[arg(long, value_name = "FILE")]
     pub(super) state: Option<PathBuf>,
-    /// Take an import back: FILE is its report, or its progress if it stopped. Deletes what it stored, and the devices
-    /// and rooms that were new and have nothing else. The server is that of the import, unless --url names it
+    /// Take an import back. FILE is the report of the import, or its progress if it stopped. Deletes the readings that
+    /// it stored, and new devices and rooms that have nothing else. The server is the one of the import, unless --url
+    /// names a server
     #[arg(long, conflicts_with_all = [
         "data_dir", "table", "dry_run", "rollups", "merge", "again", "state", "pace", "thin_before", "batch", "round", "format",
         "timestamp", "timestamp_format", "time_zone", "interval", "decimal_comma", "device", "device_id", "room", "metric",
@@ -99,15 +100,16 @@ pub(crate) struct ImportArgs {
     /// Take back without a question
     #[arg(long, requires = "take_back")]
     pub(super) yes: bool,
-    /// The write units a second of a table with bounded capacity that the import takes, with its rollups; by default half
-    /// of the table's, which the server tells
+    /// The write units a second that the import and its rollups take from a table with bounded capacity; by default
+    /// half of the table's units
     #[arg(long, value_name = "UNITS")]
     pub(super) pace: Option<NonZeroU32>,
-    /// Keep few readings of a series for 15 minutes before this time, such as 2024-01-01T00:00:00Z. Counters keep the
-    /// values by which energy is counted, powers become their mean by energy, other numbers their mean
+    /// Before this time, such as 2024-01-01T00:00:00Z, keep only a few readings of a series for each 15 minutes.
+    /// Counters keep the values by which energy is counted, powers become their mean by energy, other numbers their
+    /// mean
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Sources")]
     pub(super) thin_before: Option<String>,
-    /// The readings of a request, at most 10000
+    /// The number of readings in a request, at most 10000
     #[arg(long, default_value = "500")]
     pub(super) batch: NonZeroUsize,
     /// The lines after which the progress is kept, if that is more than a few requests: fewer make a test short
@@ -121,7 +123,7 @@ pub(crate) struct ImportArgs {
     /// The time from which points of a database or of line protocol are imported, such as 2024-01-01T00:00:00Z
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Sources")]
     pub(super) from: Option<String>,
-    /// The time before which they are imported
+    /// The time before which points of a database or of line protocol are imported
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Sources")]
     pub(super) to: Option<String>,
     /// The series that are imported, by a pattern for an entity, a measurement or the value of a tag, such as
@@ -136,7 +138,7 @@ pub(crate) struct ImportArgs {
     /// the retention policy autogen: the output names it. A bucket of InfluxDB 2 is a database, too
     #[arg(long, value_name = "DATABASE", help_heading = "InfluxDB")]
     pub(super) database: Vec<Database>,
-    /// The token of a running InfluxDB 2, or @FILE, which has it
+    /// The token of a running InfluxDB 2; @FILE reads it from a file
     #[arg(long, value_name = "TOKEN", help_heading = "InfluxDB")]
     pub(super) source_token: Option<String>,
     /// Home Assistant's directory .storage, or its parent: the names and areas of entities, which no database has. An area
@@ -283,8 +285,8 @@ pub(super) struct CsvArgs {
     /// increase; otherwise its lines are refused
     #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
     pub(super) time_zone: Option<Zone>,
-    /// The time of a row is the beginning of an interval of this length, such as 15m, and its values are stored at its
-    /// end, where a total has them
+    /// The time of each row is the start of an interval of this length, such as 15m; its values are stored at the end
+    /// of the interval
     #[arg(long, value_name = "LENGTH")]
     pub(super) interval: Option<RowInterval>,
     /// The decimal mark is a comma. By default it is one only if semicolons separate the columns and the
@@ -304,10 +306,9 @@ pub(super) struct CsvArgs {
     #[arg(long, value_name = "NAME=COLUMN")]
     pub(super) metric: Vec<String>,
     /// A device of a wide file, whose rows hold several devices:
-    /// 'DEVICE@ROOM:temperature=T1,power_w=A+B*6,energy_kwh=total(A+B)*0.001'.
-    /// Columns are added up, then multiplied; total() adds up the rows in order of time. For a database or line protocol it
-    /// is a file: --dry-run writes all series into it, and a person edits which are imported, as which device, in
-    /// which room
+    /// 'DEVICE@ROOM:temperature=T1,power_w=A+B*6,energy_kwh=total(A+B)*0.001'. Columns are added up, then multiplied;
+    /// total() adds up the rows in order of time. For a database or line protocol, MAP is a file: --dry-run writes it
+    /// with all series, and you choose which are imported, as which device and in which room
     #[arg(long, value_name = "MAP", conflicts_with_all = ["device", "device_id", "room", "metric"])]
     pub(super) map: Vec<String>,
 }

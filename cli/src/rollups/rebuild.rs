@@ -27,7 +27,7 @@ use crate::patience::patiently;
 pub(super) struct Rebuild {
     #[command(flatten)]
     pub(super) scope: RollupScope,
-    /// Change the time zone of the days, such as Europe/Berlin; with --from, days before it are given up
+    /// Change the time zone of the days, such as Europe/Berlin; with --from, earlier days are given up
     #[arg(long, value_name = "ZONE", conflicts_with_all = ["device", "to"])]
     time_zone: Option<Zone>,
     /// Days until a rollup of 15 minutes expires, as the stack's parameter says; 0 is never

@@ -34,6 +34,22 @@ pub(super) struct Entity {
 /// The entities of a database by id.
 pub(super) type Entities = HashMap<String, Entity>;
 
+/// The query of all states, with the columns that the database has.
+fn query_of_states(schema: &Schema) -> String {
+    let column = |name| schema.column("states", "s", name);
+    format!(
+        "SELECT coalesce({}, {}), s.state, {}, {}, {}, {}, {} FROM states s {}",
+        schema.column("states_meta", "m", "entity_id"),
+        column("entity_id"),
+        column("last_updated_ts"),
+        column("last_updated"),
+        column("attributes_id"),
+        column("attributes"),
+        column("state_id"),
+        schema.join_of_entity_ids(),
+    )
+}
+
 /// Reads the states and sends their points.
 pub(super) fn read(
     connection: &Connection,
@@ -46,20 +62,7 @@ pub(super) fn read(
         return Ok(entities);
     }
 
-    let column = |name| schema.column("states", "s", name);
-    let query = format!(
-        "SELECT coalesce({}, {}), s.state, {}, {}, {}, {}, {} FROM states s {}",
-        schema.column("states_meta", "m", "entity_id"),
-        column("entity_id"),
-        column("last_updated_ts"),
-        column("last_updated"),
-        column("attributes_id"),
-        column("attributes"),
-        column("state_id"),
-        schema.join_of_entity_ids(),
-    );
-
-    let mut statement = connection.prepare(&query)?;
+    let mut statement = connection.prepare(&query_of_states(schema))?;
     let mut shared = SharedAttributes::new(connection, schema)?;
     let mut rows = statement.query([])?;
 
