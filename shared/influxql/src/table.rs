@@ -1,6 +1,9 @@
 //! Makes the rows of a series of an answer: joins columns by time, in order, and applies `LIMIT` and `OFFSET`. Reads
 //! nothing.
 
+use std::iter::Peekable;
+use std::vec;
+
 use crate::aggregate::{TimedValue, of_points, of_rollups, samples_of};
 use crate::ast::Fill;
 use crate::compile::{CheckedSelect, ColumnContent};
@@ -60,49 +63,56 @@ fn raw(query: &CheckedSelect, group: &PointGroup<'_>) -> Vec<OutRow> {
     query.rows.of(rows)
 }
 
-fn aggregated(query: &CheckedSelect, frame: &Frame, group: &PointGroup<'_>) -> Vec<OutRow> {
-    let stream = |call: &FunctionCall| query.rows.of(samples(query, frame, group, call));
-    let streams: Vec<Vec<TimedValue>> = query.calls.iter().map(stream).collect();
-    let with_streams = query.calls.iter().zip(&streams);
-    let mut lacking: Vec<_> =
-        with_streams.map(|(call, stream)| lacking(query, call, stream)).collect();
+/// The samples of a call that are in no row yet.
+struct CallStream {
+    samples: Peekable<vec::IntoIter<TimedValue>>,
+    /// The value in rows that have samples of other calls only: the number of `fill`, else `None`. With
+    /// `fill(previous)`, the last sample replaces it.
+    absent: Option<Value>,
+}
 
-    let mut heads = vec![0; streams.len()];
+impl CallStream {
+    fn of(query: &CheckedSelect, call: &FunctionCall, samples: Vec<TimedValue>) -> Self {
+        let is_count =
+            matches!(call, FunctionCall::PointAggregate(call) if call.aggregate.is_count());
+        let absent = match query.fill {
+            Fill::Number(number) => Some(of_kind(number, is_count || are_whole(&samples))),
+            _ => None,
+        };
+        Self { samples: samples.into_iter().peekable(), absent }
+    }
+}
+
+fn aggregated(query: &CheckedSelect, frame: &Frame, group: &PointGroup<'_>) -> Vec<OutRow> {
+    let stream = |call: &FunctionCall| {
+        CallStream::of(query, call, query.rows.of(samples(query, frame, group, call)))
+    };
+    let mut streams: Vec<CallStream> = query.calls.iter().map(stream).collect();
     let mut rows = Vec::new();
+
     loop {
-        let next = streams.iter().zip(&heads).filter_map(|(stream, head)| stream.get(*head));
-        let times = next.map(|sample| sample.at);
+        let times = streams.iter_mut().filter_map(|stream| Some(stream.samples.peek()?.at));
         let at = if query.is_descending { times.max() } else { times.min() };
         let Some(at) = at else { return rows };
 
         let mut values: Vec<Option<Value>> = Vec::with_capacity(streams.len());
         let mut selected = None;
-        for ((stream, head), lacking) in streams.iter().zip(&mut heads).zip(&mut lacking) {
-            match stream.get(*head).filter(|sample| sample.at == at) {
-                Some(sample) => {
-                    *head += 1;
-                    selected = sample.row.or(selected);
-                    values.push(sample.value.clone());
-                    if query.fill == Fill::Previous {
-                        lacking.clone_from(&sample.value);
-                    }
-                }
-                None => values.push(lacking.clone()),
+        for stream in &mut streams {
+            let Some(sample) = stream.samples.next_if(|sample| sample.at == at) else {
+                values.push(stream.absent.clone());
+                continue;
+            };
+            selected = sample.row.or(selected);
+            if query.fill == Fill::Previous {
+                stream.absent.clone_from(&sample.value);
             }
+            values.push(sample.value);
         }
 
         let row = selected.map(|row| (group, &group.rows[row]));
         let cells = query.columns.iter().map(|column| cell(&column.cell, &values, row));
         rows.push(OutRow { at, cells: cells.collect() });
     }
-}
-
-/// The value of a call in rows that have samples of other calls only: the number of `fill`, else `None`. With
-/// `fill(previous)`, the last sample replaces this value.
-fn lacking(query: &CheckedSelect, call: &FunctionCall, stream: &[TimedValue]) -> Option<Value> {
-    let Fill::Number(number) = query.fill else { return None };
-    let is_count = matches!(call, FunctionCall::PointAggregate(call) if call.aggregate.is_count());
-    Some(of_kind(number, is_count || are_whole(stream)))
 }
 
 /// The values of a call, in the order of the answer.
