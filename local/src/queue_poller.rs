@@ -153,6 +153,7 @@ fn id(message: &Message) -> String {
 fn failed(response: Option<&SqsBatchResponse>, messages: &[Message]) -> BTreeSet<i64> {
     let all = || messages.iter().map(|message| message.number).collect();
     let Some(response) = response else { return all() };
+
     let mut failed = BTreeSet::new();
     for failure in &response.batch_item_failures {
         // AWS treats an empty or unknown identifier as a failure of the whole batch.

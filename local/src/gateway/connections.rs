@@ -36,7 +36,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// The limits of a running server. A device that sends 1 MiB within the time needs 280 kbit/s.
+    /// The limits of a running server. To send a body of 1 MiB in time, a device needs 280 kbit/s.
     pub(crate) const OWN: Self = Self {
         connections: 512,
         head: Duration::from_secs(10),
@@ -96,6 +96,7 @@ pub(super) async fn serve<F, A>(
     }
 
     drop(listener);
+    // All slots are free again when the last connection has ended.
     let all = u32::try_from(limits.connections).expect("a process has not so many files");
     drop(slots.acquire_many(all).await);
 }
