@@ -40,10 +40,12 @@ pub fn json(text: &[u8]) -> Option<Result<String, String>> {
             .starts_with(b"{")
             .then(|| String::from_utf8(json.to_vec()).map_err(|_| "is not UTF-8".to_owned()));
     }
+
     let line = ingest::read_line(text)?;
     if text.last() != Some(&b'\n') {
         return Some(Err(CUT.to_owned()));
     }
+
     Some(line.map_err(|error| error.to_string()).and_then(|line| reading(&line)))
 }
 
@@ -56,6 +58,7 @@ fn reading(line: &LineTexts<'_>) -> Result<String, String> {
             domain::excerpt(line.measurement)
         ));
     }
+
     for (tag, value) in &line.tags {
         let named = |why| format!("{tag} {why}");
         match *tag {
@@ -64,20 +67,24 @@ fn reading(line: &LineTexts<'_>) -> Result<String, String> {
             other => return Err(format!("the tag {:?} is of no export", domain::excerpt(other))),
         }
     }
+
     let device = device.ok_or_else(|| format!("has no tag {DEVICE}"))?;
     let nanos = line.timestamp.ok_or("has no timestamp")?;
     let at =
         Timestamp::from_millis(nanos.div_euclid(MILLISECOND)).map_err(|why| why.to_string())?;
+
     let mut json = format!(r#"{{"device_id":"{device}","timestamp":"{at}""#);
     if let Some(room) = room {
         write!(json, r#","{ROOM}":"{room}""#).expect("a text takes everything");
     }
+
     for (field, value) in &line.fields {
         let name = if *field == TIME.1 { TIME.0 } else { field };
         let name: MetricName = name.parse().map_err(|why| format!("the field {why}"))?;
         let value = Decimal::parse(value).map_err(|why| format!("{name}: {why}"))?;
         write!(json, ",\"{name}\":{value}").expect("a text takes everything");
     }
+
     json.push('}');
     Ok(json)
 }

@@ -111,7 +111,8 @@ impl Windows {
         }
     }
 
-    /// The wanted span of a measurement, without what an earlier run fetched. One without points is empty.
+    /// The wanted span of a measurement, after the points that an earlier run fetched. Empty for a measurement without
+    /// points.
     fn left_of(&mut self, measurement: &Measurement) -> anyhow::Result<Span> {
         let edges = self.server.edges(&self.context, measurement);
         let edges =
@@ -126,7 +127,7 @@ impl Windows {
         Ok(Span { from, to: last.saturating_add(1).min(self.wanted.to) })
     }
 
-    /// Reads a window. Each further attempt is half as long.
+    /// Reads a window at the start of `left`, and returns its end and its points. Each further attempt is half as long.
     fn read(&mut self, measurement: &Measurement, left: Span) -> anyhow::Result<(i64, Vec<Point>)> {
         let Self { server, context, length, longest, .. } = self;
         let mut is_repeat = false;

@@ -39,7 +39,7 @@ impl Notes {
         self.noted().says.push(text);
     }
 
-    /// Adds a remark that may be made several times, and is wanted once.
+    /// Adds a remark, unless the same remark was added before.
     pub fn say_once(&self, text: &str) {
         let mut noted = self.noted();
         if !noted.says.iter().any(|said| said == text) {

@@ -21,13 +21,16 @@ pub fn json(reading: &Reading) -> String {
     if let Some(room) = room {
         json.extend([r#","room":""#, room.as_str(), "\""]);
     }
+
     for (name, value) in reading.metrics() {
         json.extend([",\"", name.as_str(), "\":", value.as_str()]);
     }
+
     if let Some(about) = &reading.about {
         let about = serde_json::to_string(&AboutBody::from(About::clone(about)));
         json.extend([",\"about\":", &about.expect("a description is JSON")]);
     }
+
     json.push('}');
     json
 }

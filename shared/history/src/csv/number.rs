@@ -12,8 +12,8 @@ pub enum DecimalMark {
     Point,
     /// A comma. A point is refused, because it could separate thousands.
     Comma,
-    /// The mark of the first number that has one. For files with the separator `;`, which programs write where the
-    /// comma is the decimal mark.
+    /// The mark of the first number with a mark; `None` before that number. For files with the separator `;`, which
+    /// programs write where the comma is the decimal mark.
     Detected(Option<char>),
 }
 
@@ -23,6 +23,7 @@ impl DecimalMark {
         if ABSENT.iter().any(|absent| absent.eq_ignore_ascii_case(text)) {
             return Ok(None);
         }
+
         let number = |text: &str| Decimal::parse(text).map(Some).map_err(|why| why.to_string());
         let refused = |why: &str| Err(format!("{:?} {why}", excerpt(text)));
         let mark = match (text.contains('.'), text.contains(',')) {
@@ -31,6 +32,7 @@ impl DecimalMark {
             (true, false) => '.',
             (false, true) => ',',
         };
+
         match (*self, mark) {
             (Self::Detected(None), _) => *self = Self::Detected(Some(mark)),
             (Self::Point, ',') => {
@@ -46,6 +48,7 @@ impl DecimalMark {
             }
             _ => {}
         }
+
         number(&text.replace(',', "."))
     }
 }

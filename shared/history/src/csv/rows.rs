@@ -18,7 +18,7 @@ use crate::refusals::Refusal;
 /// The value of a metric in a row without an amount.
 pub const NO_AMOUNT: &str = "null";
 
-/// The columns of a file, by their indices.
+/// The columns of a file, by their indices in the header row.
 pub struct Rows {
     header: Vec<String>,
     timestamp: usize,
@@ -88,12 +88,14 @@ impl CsvRow {
         let quoted = |text: &str| Value::from(text).to_string();
         let mut json =
             format!(r#"{{"timestamp":"{}","device_id":{}"#, self.at, quoted(&self.device));
+
         if !self.room.is_empty() {
             json.extend([r#","room":"#, &quoted(&self.room)]);
         }
         for (name, value) in &self.metrics {
             json.extend([",\"", name, "\":", value]);
         }
+
         json.push('}');
         json
     }
@@ -144,6 +146,7 @@ impl<'h> HeaderColumns<'h> {
         for (index, name) in header.iter().enumerate() {
             ensure!(indices.insert(name, index).is_none(), "there are two columns {name:?}");
         }
+
         let is_wide = matches!(shape, Shape::Wide(_));
         let metric_option = if is_wide { "--map" } else { "--metric NAME=COLUMN" };
         Ok(Self { header, indices, metric_option })
@@ -158,11 +161,13 @@ impl<'h> HeaderColumns<'h> {
         })
     }
 
-    /// The columns of a sum. A column that has the name of the whole sum comes first.
+    /// The indices of the columns of a sum. If the text of the whole sum is the name of a column, that column alone is
+    /// meant.
     fn columns_of_sum(&self, sum: &str) -> anyhow::Result<Vec<usize>> {
         if let Some(column) = self.indices.get(sum) {
             return Ok(vec![*column]);
         }
+
         let (names, option) = (sum.split('+'), self.metric_option);
         let has_names = names.clone().all(|name| !name.trim().is_empty());
         ensure!(has_names, "{option}: {sum:?}: a column has no name");
@@ -272,6 +277,7 @@ impl Rows {
             Ok(at) => at,
             Err(why) => return refuse(format!("{column}: {why}")),
         };
+
         for BoundDevice { device, room, metrics } in devices {
             let mut values = Vec::with_capacity(metrics.len());
             for metric in &*metrics {
@@ -281,6 +287,7 @@ impl Rows {
                     Err(why) => refuse(why),
                 }
             }
+
             let row = CsvRow {
                 line,
                 at: domain::Timestamp::MIN,
@@ -288,6 +295,7 @@ impl Rows {
                 room: room.as_ref().map_or("", |room| room.of(row)).to_owned(),
                 metrics: values,
             };
+
             drafts.push(Draft {
                 column: column.clone(),
                 at,
@@ -315,6 +323,7 @@ fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Resul
                      --metric temperature={name:?}"
                 )
             })?;
+
             let columns = vec![place];
             Ok(Bound { name, columns, factor: None, is_amount: false })
         })
@@ -322,8 +331,8 @@ fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Resul
 }
 
 impl Bound {
-    /// Returns the value of a row; `None` if no cell has a measurement. If only some cells of a sum have one, the sum is
-    /// refused; in a sum of amounts, empty cells are skipped.
+    /// Returns the value of a row; `None` if no cell has a measurement. A sum is refused if only some of its cells have
+    /// one; in a sum of amounts, empty cells are skipped.
     fn value(
         &self,
         row: &StringRecord,
@@ -350,6 +359,7 @@ impl Bound {
         if let ([number], None, false) = (numbers.as_slice(), self.factor, self.is_amount) {
             return Ok(Some(number.to_string()));
         }
+
         let too_large = || format!("{}: the result is too large, over 28 digits", self.name);
         let mut sum = Decimal::ZERO;
         for number in &numbers {
@@ -358,6 +368,7 @@ impl Bound {
         }
         let value = sum.checked_mul(self.factor.unwrap_or(Decimal::ONE)).ok_or_else(too_large)?;
         let shown = value.normalize().to_string();
+
         if self.is_amount && value < Decimal::ZERO {
             return Err(format!(
                 "{}: the amount {shown} is below zero, and a fall of the counter would count as a reset; take it off \
@@ -365,6 +376,7 @@ impl Bound {
                 self.name
             ));
         }
+
         Ok(Some(shown))
     }
 }

@@ -28,6 +28,7 @@ impl FromStr for Zone {
         if let Ok(offset) = text.parse() {
             return Ok(Self::Fixed(offset));
         }
+
         let named = text.parse().map(Self::Named);
         named.map_err(|_| {
             "expected a time zone such as Europe/Berlin, or an offset such as +01:00".into()
@@ -64,7 +65,7 @@ impl Interval {
     }
 }
 
-/// Checks a format of timestamps. With an invalid one every line would be refused.
+/// Checks a format of timestamps. With an invalid format, every line would be refused.
 pub fn format(text: &str) -> Result<String, String> {
     for item in StrftimeItems::new(text) {
         match item {
@@ -82,6 +83,7 @@ pub fn format(text: &str) -> Result<String, String> {
             _ => {}
         }
     }
+
     Ok(text.to_owned())
 }
 
@@ -112,6 +114,7 @@ pub fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Result<Mome
     if text.is_empty() {
         return Err("is empty".to_owned());
     }
+
     let local = if let Some(format) = format {
         if let Ok(at) = DateTime::parse_from_str(text, format) {
             return timestamp(&at).map(Moment::At);
@@ -134,10 +137,12 @@ pub fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Result<Mome
             (Err(why), None) => return Err(why.to_string()),
         }
     };
+
     // Close to the limits of chrono, zones have no offset.
     if !YEARS.contains(&local.year()) {
         return Err(TimestampError::OutOfRange(shown()).to_string());
     }
+
     match zone {
         None => Err(format!(
             "{:?} has no offset from UTC; add --time-zone, such as Europe/Berlin or +01:00",
@@ -164,6 +169,7 @@ pub fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Result<Mome
 fn local_time(text: &str) -> Option<NaiveDateTime> {
     const TIMES: [&str; 4] =
         ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
+
     let time = TIMES.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
     let date = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
     time.or_else(|| date().map(|date| date.and_time(NaiveTime::MIN)))

@@ -71,6 +71,7 @@ pub fn open(
         registries: HashMap::new(),
         description: None,
     };
+
     let cannot = || format!("{shown} cannot be unpacked; is it whole, and does it fit");
     let read = with_room(found.read(reader, Level::Backup), cannot);
     let is_described = found.description.is_some();
@@ -81,6 +82,8 @@ pub fn open(
              Backups, the backup, Download"
         );
     }
+
+    // Only after the description: an encrypted backup cannot be unpacked, and the error above says why.
     read?;
     if !found.has_database {
         let why = match description.homeassistant {
@@ -98,6 +101,7 @@ pub fn open(
         };
         bail!("{shown} {why}");
     }
+
     let mut registries = found.registries;
     let texts = REGISTRIES.map(|name| registries.remove(name));
     Ok((Database::in_directory(found.directory, DATABASE, path)?, Storage::of(&texts)?))
@@ -108,6 +112,7 @@ impl BackupParts {
     fn read(&mut self, reader: impl Read, level: Level) -> anyhow::Result<()> {
         let mut archive = Archive::new(reader);
         let mut encrypted = None;
+
         for entry in archive.entries()? {
             let entry = entry?;
             let path = entry.path()?.into_owned();
@@ -138,6 +143,7 @@ impl BackupParts {
                 }
             }
         }
+
         encrypted.map_or(Ok(()), Err)
     }
 

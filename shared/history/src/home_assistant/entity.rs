@@ -25,7 +25,8 @@ pub(super) struct EntityId {
 }
 
 impl EntityId {
-    /// Parses `sensor.kitchen`, or `tibber:cost` of external statistics. The colon also divides the parts of a device.
+    /// Parses `sensor.kitchen`, or `tibber:cost` of external statistics. Further colons become `_`, because a colon
+    /// divides the parts of a device's id.
     pub(super) fn of(text: &str) -> Option<Self> {
         let (domain, object) = text.split_once(':').or_else(|| text.split_once('.'))?;
         let object = object.replace(':', "_");
@@ -44,6 +45,7 @@ pub(super) fn point(
     if NOTHING.contains(&state) {
         return Err(UNAVAILABLE);
     }
+
     let (value, is_word) = match float(state) {
         Some(value) => (Some(value), false),
         None if ONE.contains(&state) => (Some(1.0), true),
@@ -54,6 +56,7 @@ pub(super) fn point(
     if value.is_some_and(|value| !value.is_finite()) {
         return Err(NOT_FINITE);
     }
+
     let mut fields: Vec<(String, String)> = Vec::new();
     fields.extend(value.map(|value| ("value".to_owned(), number(value))));
     // Line protocol allows neither a field without a name nor a field `time`.
@@ -64,12 +67,15 @@ pub(super) fn point(
         let key = if is_taken { format!("{key}_") } else { key.clone() };
         fields.push((escaped(&key), number(*number_of)));
     }
+
     if fields.is_empty() {
         return Err(TEXT);
     }
+
     fields.extend(
         attributes.texts.iter().map(|(key, text)| (format!("{key}_str"), text_field(text))),
     );
+
     Ok(line(id, attributes.unit.as_deref(), fields, nanos, described))
 }
 
@@ -83,12 +89,15 @@ pub(super) fn line(
 ) -> Point {
     let EntityId { domain, object } = EntityId::of(id)
         .unwrap_or_else(|| EntityId { domain: "sensor".to_owned(), object: id.to_owned() });
+
     let area =
         described.and_then(|described| described.area.as_ref()).filter(|area| !area.is_empty());
     let area = area.map(|area| format!("{ROOM_TAG}={},", escaped(area))).unwrap_or_default();
+
     let whole = format!("{domain}.{object}");
     // A line that begins with this character would be a comment.
     let unit = unit.filter(|unit| !unit.starts_with(COMMENT));
+
     Point {
         measurement: escaped_measurement(unit.unwrap_or(&whole)),
         tags: format!("{area}domain={},entity_id={}", escaped(&domain), escaped(&object)),

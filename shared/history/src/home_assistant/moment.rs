@@ -10,9 +10,11 @@ pub(super) fn nanos(seconds: Option<f64>, text: Option<&str>) -> Option<i64> {
         #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
         return (micros.abs() < 9e15).then(|| micros as i64 * 1_000);
     }
+
     let text = text?.trim();
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let whole = format!("{}Z", whole.replacen(' ', "T", 1));
+
     let millis = Timestamp::parse_absolute(&whole).ok()?.as_millis();
     let digits: String = fraction.chars().take_while(char::is_ascii_digit).take(9).collect();
     let fraction: i64 = if digits.is_empty() { 0 } else { format!("{digits:0<9}").parse().ok()? };

@@ -36,11 +36,13 @@ impl Schema {
             let names = statement.query_map([table], |row| row.get::<_, String>(0))?;
             columns.insert(table, names.collect::<rusqlite::Result<BTreeSet<_>>>()?);
         }
+
         let mut schema = Self { version: "unknown".to_owned(), columns };
         ensure!(
             schema.has_table("states") || schema.has_table("statistics_meta"),
             "this is a database of SQLite, but not Home Assistant's: it has no table states"
         );
+
         if schema.has_table("schema_changes") {
             let newest = "SELECT CAST(max(schema_version) AS TEXT) FROM schema_changes";
             let version = connection.query_row(newest, [], |row| row.get(0));

@@ -24,7 +24,7 @@ pub(super) struct EntityEntry {
 #[derive(Debug, Clone, Default)]
 pub struct Storage(HashMap<String, EntityEntry>);
 
-/// A file of `.storage`. Its rows are in a member with the file's name.
+/// A file of `.storage`. The rows of each registry are in a member of their own.
 #[derive(Deserialize)]
 struct File {
     data: Data,
@@ -78,11 +78,13 @@ impl Storage {
     pub fn read(directory: &Path) -> anyhow::Result<Self> {
         let inner = directory.join(".storage");
         let directory = if inner.is_dir() { inner } else { directory.to_owned() };
+
         let mut texts = Vec::new();
         for name in REGISTRIES {
             let path = directory.join(name);
             texts.push(std::fs::read(&path).ok());
         }
+
         if texts.iter().all(Option::is_none) {
             bail!("--storage: {} has no {}", directory.display(), REGISTRIES.join(" and no "));
         }
@@ -100,16 +102,19 @@ impl Storage {
             data.devices.extend(file.data.devices);
             data.areas.extend(file.data.areas);
         }
+
         let Data { entities, devices, areas } = data;
         let areas: HashMap<String, String> =
             areas.into_iter().map(|area| (area.id, area.name)).collect();
         let devices: HashMap<String, DeviceEntry> =
             devices.into_iter().map(|device| (device.id.clone(), device)).collect();
+
         let described = |row: EntityRow| {
             let device = row.device_id.as_ref().and_then(|id| devices.get(id));
             let area = row.area_id.as_ref().or_else(|| device?.area_id.as_ref());
             let of_device =
                 device.and_then(|device| device.name_by_user.as_ref().or(device.name.as_ref()));
+
             let original = match (of_device, row.original_name) {
                 (Some(device), Some(name)) if row.has_entity_name => {
                     Some(format!("{device} {name}"))
@@ -117,6 +122,7 @@ impl Storage {
                 (Some(device), None) if row.has_entity_name => Some(device.clone()),
                 (_, name) => name,
             };
+
             let described = EntityEntry {
                 name: row.name.or(original),
                 area: area.and_then(|id| areas.get(id)).cloned(),
@@ -125,6 +131,7 @@ impl Storage {
             };
             (row.entity_id, described)
         };
+
         Ok(Self(entities.into_iter().map(described).collect()))
     }
 

@@ -4,7 +4,7 @@ use std::str::FromStr as _;
 
 use rust_decimal::Decimal;
 
-/// Units by quantity, each with its value in the first unit. A factor is exact by definition.
+/// Units by quantity, each with its value in one unit of the quantity. All values are exact by definition.
 const UNITS: [&[(&str, &str)]; 10] = [
     &[
         ("J", "1"),
@@ -76,6 +76,7 @@ impl Conversion {
         if from == to {
             return Some(Self::Same);
         }
+
         let (from, to) = (from?, to?);
         let zero = Decimal::new(27_315, 2);
         match (from, to) {
@@ -83,6 +84,7 @@ impl Conversion {
             ("K", "°C") => return Some(Self::Add(-zero)),
             _ => {}
         }
+
         let factor = |units: &&[(&str, &str)], unit: &str| {
             units
                 .iter()
@@ -91,9 +93,10 @@ impl Conversion {
         };
         let (from, to) =
             UNITS.iter().find_map(|units| Some((factor(units, from)?, factor(units, to)?)))?;
+
         let ratio = from.checked_div(to)?.normalize();
         if ratio.checked_mul(to)? != from {
-            return None; // it has no end
+            return None; // the ratio has no finite decimal form
         }
         Some(if ratio == Decimal::ONE { Self::Same } else { Self::Factor(ratio) })
     }
@@ -104,6 +107,7 @@ impl Conversion {
         if self == Self::Same {
             return Some(text);
         }
+
         let value = Decimal::from_str_exact(&text).ok()?;
         let converted = match self {
             Self::Same => value,
@@ -114,6 +118,7 @@ impl Conversion {
             }
             Self::Add(summand) => value.checked_add(summand)?,
         };
+
         Some(converted.normalize().to_string())
     }
 }

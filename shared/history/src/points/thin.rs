@@ -1,8 +1,8 @@
 //! Thins old points to few lines of a series per 15 minutes. Sends nothing.
 //!
-//! Of a counter, the values stay that its energy by quarters of an hour needs. These are the first value, the last at
-//! or before the end of each quarter, and the next one if no value is exactly at that end. Both values of a step that
-//! is not a plain rise stay as well.
+//! A counter keeps the values that its energy by quarters of an hour needs: the first value, the last value at or
+//! before the end of each quarter, and the next value if no value is exactly at that end. Both values of a step that is
+//! not a plain rise stay as well.
 //!
 //! A power becomes its mean over the quarter, at the quarter's start. Time without a valid value counts as zero; a
 //! quarter without lines gets the value that still holds from before. Any other number becomes its mean, weighted by
@@ -31,11 +31,11 @@ const ANGLE: &str = "°";
 /// Returns the metrics of a device that are counters in the table.
 type CountersOf<'a> = Box<dyn Fn(&DeviceId) -> anyhow::Result<BTreeSet<MetricName>> + 'a>;
 
-/// What is known of metrics apart from their lines.
+/// The sources from which the kinds of metrics are known: the table, the import's source, and the lines themselves.
 pub struct KnownKinds<'a> {
     /// Asks for the counters of a device.
     pub counters_of: CountersOf<'a>,
-    /// What the source knows beside its lines.
+    /// The kinds that the source knows and its lines do not have.
     pub taught: Taught,
     /// Decodes a line.
     pub reader: LineReader,
@@ -50,7 +50,7 @@ pub struct Thinned<'a, I> {
     /// The state of each series of the current device.
     open: BTreeMap<String, Open>,
     device: String,
-    /// Lines by milliseconds and series. They wait because an earlier line may still come.
+    /// Lines by millisecond and series, which wait because an earlier line may still come.
     waiting: BTreeMap<i64, BTreeMap<String, Waiting>>,
     ready: VecDeque<Group>,
     /// The quarters of the last settled instant, and of the nanosecond before it.
@@ -124,8 +124,8 @@ struct Field {
     last: String,
     /// The current value and the time since when it holds, which may be in an earlier quarter.
     holds: Option<(i64, Exact)>,
-    /// The sum of values times nanoseconds. Then the sum of the nanoseconds, and the instant until which both are
-    /// summed.
+    /// The sum of values times nanoseconds. `held` is the sum of the nanoseconds, and `counted_until` the instant until
+    /// which both are summed.
     area: Exact,
     held: i64,
     counted_until: i64,
@@ -152,8 +152,10 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
             self.finish();
             first.device.clone_into(&mut self.device);
         }
+
         let nanos = first.millis.saturating_mul(MILLISECOND);
         self.settle(nanos);
+
         for line in group {
             if nanos >= self.before {
                 if let Some(open) = self.open.get_mut(&line.series) {
@@ -164,18 +166,21 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
                 at.insert(line.series.clone(), Waiting::Whole(line));
                 continue;
             }
+
             let series = line.series.clone();
             let open = self.open.entry(series.clone()).or_default();
             let fields = fields_of(&line);
             if let Some(fields) = &fields {
                 open.learn_line(&line, fields, &self.known)?;
             }
-            // What cannot be read is sent as it is: the server refuses it by name.
+
+            // A line that cannot be read is sent unchanged, so that the server refuses it with a reason.
             let Some(fields) = fields.filter(|_| !open.is_whole) else {
                 let at = self.waiting.entry(line.millis).or_default();
                 at.insert(series, Waiting::Whole(line));
                 continue;
             };
+
             let made = open.add(line, fields);
             self.wait(&series, made);
         }
@@ -189,6 +194,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
         if std::mem::replace(&mut self.settled, quarters) == quarters {
             return;
         }
+
         let is_behind = nanos >= self.before;
         let all: Vec<String> = self.open.keys().cloned().collect();
         for series in all {
@@ -200,6 +206,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
             }
             self.wait(&series, made);
         }
+
         self.hand_out(quarters.1.div_euclid(MILLISECOND));
     }
 
@@ -211,6 +218,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
             self.open.insert(series.clone(), open);
             self.wait(&series, made);
         }
+
         self.open.clear();
         self.settled = (i64::MIN, i64::MIN);
         self.hand_out(i64::MAX);
@@ -228,6 +236,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
             });
             let Waiting::Made { fields, .. } = waiting else { continue };
             fields.extend(values);
+
             let text = |(key, text): (&String, &String)| {
                 let place = open.order.iter().position(|other| other == key)?;
                 Some((place, format!("{key}={text}")))
@@ -290,7 +299,7 @@ where
     I: Iterator<Item = anyhow::Result<Group>>,
     F: Fn(Group) -> usize,
 {
-    /// Counts in `left` what would be left of all groups. `readings_of` tells how many readings a group becomes.
+    /// Counts in `left` the readings that thinning would leave. `readings_of` says how many readings a group becomes.
     pub fn new(groups: I, known: KnownKinds<'a>, readings_of: F, left: &'a Cell<u64>) -> Self {
         let thinned = Thinned::new(iter::empty(), Timestamp::MAX, known);
         Self { groups, thinned, readings_of, left }
@@ -331,6 +340,7 @@ impl Open {
         let nanos = line.millis * MILLISECOND;
         self.quarter = quarter_of(nanos);
         let mut made = Vec::new();
+
         for (key, value) in fields {
             if !self.order.contains(&key) {
                 self.order.push(key.clone());
@@ -339,6 +349,7 @@ impl Open {
                 self.texts.insert(key, value);
                 continue;
             }
+
             let number = Exact::parse(&value);
             let field = self.fields.entry(key.clone()).or_insert_with(Field::new);
             field.hold_until(nanos, self.quarter);
@@ -346,6 +357,7 @@ impl Open {
                 field.is_carried = true;
                 field.is_switch = field.holds.as_ref().is_none_or(|(_, value)| is_switch(value));
             }
+
             field.is_switch &= number.as_ref().is_none_or(is_switch);
             if let Some(counter) = self.counters.get_mut(&key)
                 && let Some(sample) = counter.sample(&line, number.as_ref())
@@ -355,9 +367,11 @@ impl Open {
                 let kept = counter.add(Value { nanos, sample, text: value.clone() });
                 made.extend(fields_at(place, &key, kept));
             }
+
             field.holds = number.map(|number| (nanos, number));
             (field.last, field.is_in_quarter) = (value, true);
         }
+
         self.lines += 1;
         self.is_begun = true;
         self.newest = Some(line);
@@ -374,16 +388,19 @@ impl Open {
         if fields.iter().all(|(key, _)| self.known.contains(key)) {
             return Ok(());
         }
+
         let read = known.reader.read(&line.text, line.way);
         for mut reading in read.unwrap_or_default().readings {
             known.taught.add_to(&mut reading);
             let device =
                 DeviceObservation::of(&reading).new_device(reading.device.clone(), |_| false);
             let counters = (known.counters_of)(&reading.device)?;
+
             for (name, info) in device.metrics() {
                 let about = reading.about.as_ref().and_then(|about| about.metrics.get(name));
                 let field = about.and_then(|metric| metric.field.as_ref());
                 let Some(field) = field.map(|field| field.field.clone()) else { continue };
+
                 let mut info = info.clone();
                 if counters.contains(name) {
                     info.kind = MetricKind::Counter;
@@ -392,6 +409,7 @@ impl Open {
                 if info.unit.as_ref().is_some_and(|unit| unit.as_str() == ANGLE) {
                     self.angles.insert(field.clone());
                 }
+
                 match MetricRule::of(&info) {
                     MetricRule::Counter(rule) => {
                         let counter = || ThinCounter { rule, run: Vec::new() };
@@ -402,6 +420,7 @@ impl Open {
                 }
             }
         }
+
         self.known.extend(fields.iter().map(|(key, _)| key.clone()));
         Ok(())
     }
@@ -434,6 +453,7 @@ impl Open {
         let (mut means, mut lasts) = (Vec::new(), Vec::new());
         let mut is_alone = lines == 1;
         self.is_begun = false;
+
         for (place, key) in self.order.iter().enumerate() {
             let Some(field) = self.fields.get_mut(key) else { continue };
             field.hold_until(end, quarter);
@@ -454,13 +474,16 @@ impl Open {
             } else {
                 None
             };
+
             if let Some(mean) = mean {
                 is_alone &= !field.is_carried || (is_last && !is_power);
                 means.push((place, format!("{key}={mean}")));
                 lasts.push((place, format!("{key}={}", field.last)));
             }
+
             field.begin();
         }
+
         self.was_alone = is_alone;
         let at = self.newest.as_ref().map_or(quarter, |newest| newest.millis * MILLISECOND);
         let made = if is_alone { (at, lasts) } else { (quarter, means) };
@@ -474,6 +497,7 @@ impl Open {
             return Vec::new();
         }
         self.is_begun = false;
+
         let mut values = Vec::new();
         for (place, key) in
             self.order.iter().enumerate().filter(|(_, key)| self.powers.contains(*key))
@@ -484,6 +508,7 @@ impl Open {
             let mean = mean.filter(|_| field.held > 0);
             values.extend(mean.map(|mean| (place, format!("{key}={mean}"))));
         }
+
         if values.is_empty() { Vec::new() } else { vec![(before, values)] }
     }
 }
@@ -503,12 +528,14 @@ impl ThinCounter {
             self.run.push(value);
             return kept;
         };
+
         let is_more_than_a_rise = self.rule.step(&last.sample, &value.sample).flag.is_some();
         let spans_an_end = end_after(last.nanos) < value.nanos;
         let mut kept = Vec::new();
         if is_more_than_a_rise || spans_an_end {
             kept.extend(self.keep_last());
         }
+
         let is_at_an_end = value.nanos.rem_euclid(QUARTER) == 0;
         self.run.push(value);
         if is_more_than_a_rise || spans_an_end || is_at_an_end {
@@ -523,11 +550,13 @@ impl ThinCounter {
         let Some(last) = self.run.pop() else { return Vec::new() };
         let mut kept = Vec::new();
         let shown = |value: &Value| (value.nanos, value.text.clone());
+
         if let [first, between @ ..] = &self.run[..] {
             let is_rise = self.rule.step(&first.sample, &last.sample).flag.is_none();
             kept.extend(between.iter().filter(|_| !is_rise).map(shown));
             kept.push(shown(&last));
         }
+
         self.run = vec![last];
         kept
     }
@@ -598,7 +627,7 @@ const fn behind(quarter: i64) -> i64 {
     quarter.saturating_add(QUARTER)
 }
 
-/// The fields of a line; `None` if it is no line protocol, as with a tag that is empty.
+/// The fields of a line; `None` if the line is not valid line protocol, for example because a tag is empty.
 fn fields_of(line: &SentLine) -> Option<Fields> {
     let read = ingest::read_line(line.text.as_bytes())?.ok()?;
     Some(read.fields.iter().map(|(key, value)| ((*key).to_owned(), value.to_string())).collect())

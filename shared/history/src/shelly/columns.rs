@@ -58,6 +58,7 @@ impl Columns {
         let generation = TIMES.iter().position(|time| time == first)?;
         let is_first_generation = generation == 1;
         let (mut metrics, mut left_out) = (Vec::<Metric>::new(), Vec::new());
+
         for (place, name) in others.iter().enumerate().map(|(n, name)| (n + 1, *name)) {
             let metric =
                 if is_first_generation { of_first_generation(name) } else { of_later(name) };
@@ -68,6 +69,7 @@ impl Columns {
                 None => left_out.push(name.to_owned()),
             }
         }
+
         // A three-phase meter also sends the sum of its phases.
         for total in ["cumulative_kwh_p", "cumulative_kwh_n"] {
             let of_phase = |metric: &&Metric| {
@@ -80,6 +82,7 @@ impl Columns {
                 metrics.push(Metric { name, part, kind: Kind::Amount, columns });
             }
         }
+
         let has_amounts = metrics.iter().any(|metric| metric.kind == Kind::Amount);
         has_amounts.then_some(Self { is_first_generation, metrics, left_out })
     }
@@ -91,6 +94,7 @@ fn of_first_generation(column: &str) -> Option<(String, Option<String>, Kind)> {
     let channel = column[start.len()..].trim();
     let channel =
         channel.strip_prefix('(').and_then(|name| name.strip_suffix(')')).unwrap_or(channel);
+
     let (name, part) = match channel {
         "" | "1" => ((*metric).to_owned(), None),
         "A" | "B" | "C" => (format!("{metric}_{}", channel.to_ascii_lowercase()), None),

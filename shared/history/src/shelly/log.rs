@@ -22,7 +22,7 @@ use crate::units::SeriesUnits;
 const SECOND: i64 = 1_000_000_000;
 /// The valid times of a meter, in seconds. Before its clock is set, a meter counts from 1970.
 const TIMES: Range<i64> = 1_000_000_000..5_000_000_000;
-/// The maximum number in a cell, so large that no meter reaches it: the sum of all rows never overflows.
+/// The maximum number in a cell, 10^15. No meter reaches it, and the sum of all rows never overflows.
 const MAX_CELL: Decimal = Decimal::from_parts(2_764_472_320, 232_830, 0, false, 0);
 /// The usual interval in seconds: in later generations, and in the first.
 const INTERVALS: [i64; 2] = [60, 600];
@@ -49,7 +49,7 @@ struct MeterSeries {
     has_begun: bool,
 }
 
-/// What the table has of a meter's counters. Times are in milliseconds.
+/// A meter's counters in the table. Times are in milliseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Anchors {
     /// By device and metric, a time and the counter's value then.
@@ -66,6 +66,7 @@ impl Log {
         let header = String::from_utf8_lossy(&lines.text).trim().to_owned();
         let names: Vec<&str> = header.split(',').map(str::trim).collect();
         let columns = Columns::of(&names).context("this is not the log of a Shelly meter")?;
+
         let mut rows = BTreeMap::new();
         while let Some(line) = lines.read()? {
             let text = match line {
@@ -75,10 +76,12 @@ impl Log {
                     continue;
                 }
             };
+
             // The file may be several logs one after the other, each with its header.
             if text.is_empty() || text == header {
                 continue;
             }
+
             match row(&text, names.len(), &columns) {
                 Ok((begin, values)) => {
                     if rows.insert(begin, (lines.line, values)).is_some() {
@@ -88,9 +91,11 @@ impl Log {
                 Err(why) => notes.refuse(lines.line, why),
             }
         }
+
         ensure!(!rows.is_empty(), "the log has no row that can be read");
         let usual = INTERVALS[usize::from(columns.is_first_generation)];
         let interval = most_frequent_step(rows.keys(), usual);
+
         if !columns.left_out.is_empty() {
             notes.leave_out_many(
                 &format!(
@@ -100,6 +105,7 @@ impl Log {
                 columns.left_out.len() as u64,
             );
         }
+
         Ok(Self { device, columns, rows, interval, notes })
     }
 
@@ -121,8 +127,8 @@ impl Log {
         }
     }
 
-    /// Returns the sum of the amounts of the metric at an index until a time, in kWh. An interval that has begun counts in
-    /// proportion.
+    /// Returns the sum of the amounts of the metric at an index until a time, in kWh. An interval that has begun counts
+    /// in proportion.
     fn total_at(&self, index: usize, millis: i64) -> Decimal {
         let mut total = Decimal::ZERO;
         for (begin, (_, values)) in &self.rows {
@@ -160,6 +166,7 @@ impl Log {
                 told.leave_out("rows of the time since when the meter itself sends");
                 return points;
             }
+
             for (series, value) in all.iter_mut().zip(values) {
                 series.head.line = line;
                 value.into_iter().for_each(|value| series.add(begin..end, value, &mut points));
@@ -174,8 +181,10 @@ impl Log {
         let device = self.device_of(metric);
         // Tags separate the parts of a device's id with a slash.
         let tags = format!("{DEVICE_TAG}={}", device.replace(':', "/"));
+
         let anchor = anchors.counters.get(&(device, metric.name.clone()));
         let offset = anchor.map(|(at, value)| value.saturating_sub(self.total_at(index, *at)));
+
         let head = Point {
             measurement: metric.name.clone(),
             tags,
@@ -241,6 +250,7 @@ fn row(
     if cells.len() != length {
         return Err(format!("has {} columns; the header has {length}", cells.len()));
     }
+
     let at = cells[0];
     let begin = if columns.is_first_generation {
         NaiveDateTime::parse_from_str(at, "%Y-%m-%d %H:%M").map(|at| at.and_utc().timestamp()).ok()
@@ -250,6 +260,7 @@ fn row(
     let begin = begin
         .filter(|seconds| TIMES.contains(seconds))
         .ok_or_else(|| format!("{at:?} is not the time of a measurement"))?;
+
     let number = |place: &usize| match cells[*place] {
         "" => Ok(None),
         cell => match Decimal::from_str(cell) {
@@ -258,6 +269,7 @@ fn row(
             Err(_) => Err(format!("{cell:?} is not a number")),
         },
     };
+
     let value = |metric: &Metric| metric.columns.iter().map(number).sum::<Result<_, _>>();
     Ok((begin, columns.metrics.iter().map(value).collect::<Result<_, _>>()?))
 }

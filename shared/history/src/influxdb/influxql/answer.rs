@@ -85,6 +85,7 @@ pub(super) fn read(reader: impl Read, mut each: impl FnMut(Series)) -> anyhow::R
     let mut chunks = 0;
     let left = Shared::new(MAX_CHUNK);
     let reader = Limited { reader, left: &left };
+
     for answer in serde_json::Deserializer::from_reader(reader).into_iter::<Answer>() {
         let answer = answer.context("the answer of InfluxDB cannot be read")?;
         left.set(MAX_CHUNK);
@@ -92,6 +93,7 @@ pub(super) fn read(reader: impl Read, mut each: impl FnMut(Series)) -> anyhow::R
         if let Some(error) = answer.error {
             bail!("InfluxDB answers: {error}");
         }
+
         for results in answer.results {
             if let Some(error) = results.error {
                 bail!("InfluxDB answers: {error}");
@@ -100,6 +102,7 @@ pub(super) fn read(reader: impl Read, mut each: impl FnMut(Series)) -> anyhow::R
             results.series.into_iter().for_each(&mut each);
         }
     }
+
     ensure!(chunks > 0, "InfluxDB answers nothing");
     ensure!(
         !is_partial,
@@ -108,7 +111,7 @@ pub(super) fn read(reader: impl Read, mut each: impl FnMut(Series)) -> anyhow::R
     Ok(())
 }
 
-/// A reader that fails after so many bytes.
+/// A reader that fails after `left` further bytes.
 struct Limited<'a, R> {
     reader: R,
     left: &'a Shared<usize>,
