@@ -5,7 +5,7 @@ use crate::client::Client;
 use history::csv::totals::StoredCounters as _;
 use history::shelly::{Anchors, Log};
 
-/// Asks the server what the table has of the counters in a log.
+/// Asks the server for the counters of a log that the table has.
 ///
 /// Only rows from the time `from` on count, in milliseconds, so that a gap in the meter's own readings can be filled.
 ///
@@ -18,6 +18,7 @@ pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchor
     let Some(((device, metric), first)) = counters.first().zip(ends.first()) else {
         return Ok(anchors);
     };
+
     let is_of_log = |at: i64| ends.binary_search(&at).is_ok();
     let mut failed = None;
     let behind = ends.partition_point(|end| match client.first_from(device, metric, *end) {
@@ -30,8 +31,10 @@ pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchor
     if let Some(error) = failed {
         return Err(error);
     }
+
     let from = ends.get(behind).copied().unwrap_or_else(|| ends[ends.len() - 1] + 1);
     anchors.live = client.first_from(device, metric, from)?.map(|(at, _)| at);
+
     for (device, metric) in counters {
         let found = match anchors.live {
             Some(live) => client.first_from(&device, &metric, live)?,

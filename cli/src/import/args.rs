@@ -169,7 +169,7 @@ impl ImportArgs {
         self.client.as_ref().context("a dry run asks no table")
     }
 
-    /// Returns the format in which the file is read. With options for columns, a Shelly log is read as any CSV.
+    /// Returns the format in which the file is read. With options for columns, a Shelly log is read as ordinary CSV.
     pub(super) fn read_as(&self, format: Format) -> Format {
         let is_mapped = self.csv.map.iter().any(|map| map.contains('='));
         let has_columns = self.csv.is_any_given(false, false) || is_mapped;
@@ -214,6 +214,7 @@ impl ImportArgs {
         if let Some(asked) = self.format.filter(|asked| !asked.is_also(format)) {
             bail!("{file} is {}; --format says that it is {}", format.name(), asked.name());
         }
+
         let has_points = format.has_points();
         let is_lines = format == Format::LineProtocol;
         let has_databases = is_lines || format == Format::InfluxDb;
@@ -226,6 +227,7 @@ impl ImportArgs {
         let is_selected = self.from.is_some() || self.to.is_some() || !self.only.is_empty();
         let is_precise = self.precision != Precision::default();
         let has_rules = self.line_rules() != LineRules::default();
+
         let unfit = [
             (is_csv_given, "the options for CSV do"),
             (!has_points && is_selected, "--from, --to and --only do"),
@@ -236,9 +238,11 @@ impl ImportArgs {
             (format != Format::HomeAssistant && self.storage.is_some(), "--storage does"),
             (!has_points && self.thin_before.is_some(), "--thin-before does"),
         ];
+
         if let Some((_, options)) = unfit.into_iter().find(|(is_unfit, _)| *is_unfit) {
             bail!("{file} is {}; {options} not fit it", format.name());
         }
+
         if has_points && self.csv.map.len() > 1 {
             bail!("--map: one file maps all series of {file}");
         }

@@ -1,7 +1,7 @@
 //! Problems in the counters of a source, and how these counters will be counted. Sends nothing.
 //!
-//! Each step is read by the rules of the rollups, from the device as the registry will have it. If the source has sums of
-//! its own, as Home Assistant has, they are shown beside.
+//! Each step is counted by the rules of the rollups, for the device as the registry will have it. A source's own sums,
+//! such as those of Home Assistant, are shown beside the counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -41,7 +41,7 @@ pub(super) struct Energy {
 #[derive(Debug)]
 struct Learned {
     device: Device,
-    /// What the previous reading said of the device.
+    /// The `about` of the device's previous reading.
     about: Option<Box<About>>,
 }
 
@@ -104,6 +104,7 @@ impl Energy {
                 self.devices.insert(device.clone(), Learned { device: new, about: about.clone() });
             }
         }
+
         let known = &self.devices[device].device;
         for name in reading.metrics().keys() {
             let Some(info) = known.metrics().get(name) else { continue };
@@ -112,6 +113,7 @@ impl Energy {
                 counter.add(reading, name);
                 continue;
             }
+
             let rule = MetricRule::of(info);
             let sample = rule.sample(reading, name);
             let MetricRule::Counter(rule) = rule else { continue };
@@ -119,6 +121,7 @@ impl Energy {
             if sample.is_none() {
                 zeros.add(|| reading.at.to_string());
             }
+
             let counter = Counter {
                 rule,
                 unit: info.unit.clone(),
@@ -140,6 +143,7 @@ fn by_month(amount: &Exact, from: Timestamp, to: Timestamp) -> Vec<(Month, Exact
     let until = |at: Timestamp| {
         amount.part(at.since(from).num_milliseconds(), to.since(from).num_milliseconds())
     };
+
     let (mut parts, mut begin) = (Vec::new(), from);
     while begin < to {
         let month = Month::of(begin);
@@ -157,6 +161,7 @@ impl Counter {
             return;
         }
         self.newest = at;
+
         let rule = MetricRule::Counter(self.rule.clone());
         let sample = rule.sample(reading, name);
         match (&self.last, &sample) {
@@ -171,6 +176,7 @@ impl Counter {
                         format!("{at} from {old} to {new} counts {}", shown(&step.amount))
                     });
                 }
+
                 let time = at.since(from.at);
                 if time > GAP {
                     self.gaps.count += 1;
@@ -182,6 +188,7 @@ impl Counter {
                 }
             }
         }
+
         self.last = sample.or(self.last.take());
     }
 
@@ -205,6 +212,7 @@ impl Counter {
             (Some(unit), mine) => EnergyUnit::of(mine.as_ref()).map(|_| unit.to_kwh(amount)),
             (None, mine) => (unit == *mine).then(|| amount.clone()),
         };
+
         let mut before = &own.first.1;
         let mut months = BTreeMap::new();
         for (month, (_, sum)) in &own.months {
@@ -223,17 +231,21 @@ impl Counter {
         let total = |months: &BTreeMap<Month, Exact>| {
             months.values().fold(Exact::zero(), |sum, amount| &sum + amount)
         };
+
         let mut text = format!("\n  {of}: {}{unit}", shown(&total(&ours)));
         if differs(&total(&ours), &total(theirs)) {
             text += &format!(", {OWN} {}{unit}", shown(&total(theirs)));
         }
+
         let zeros = counted(self.zeros.count, "zero or negative value");
         if self.zeros.count > 0 {
             text += &format!("\n    {zeros} left out: {}", self.zeros.shown());
         }
+
         for (name, events) in &self.events {
             text += &format!("\n    {} {name}: {}", events.count, events.shown());
         }
+
         if self.gaps.count > 0 {
             let Gaps { count, longest, amount } = &self.gaps;
             text += &format!(
@@ -243,6 +255,7 @@ impl Counter {
                 shown(&self.amount(amount))
             );
         }
+
         let zero = Exact::zero();
         let differing: Vec<_> = ours
             .iter()
@@ -312,6 +325,7 @@ impl fmt::Display for Energy {
         if self.counters.is_empty() {
             return Ok(());
         }
+
         write!(f, "counters     {}, as they will be counted", self.counters.len())?;
         for ((device, metric), counter) in self.counters.iter().take(MAX_COUNTERS) {
             let of = format!("{device} {metric}");
@@ -320,6 +334,7 @@ impl fmt::Display for Energy {
         if self.counters.len() > MAX_COUNTERS {
             write!(f, "\n  and {} more", self.counters.len() - MAX_COUNTERS)?;
         }
+
         let mut meters = Meters::default();
         for (id, learned) in &self.devices {
             meters.add(id.as_str(), learned.device.metrics(), self.behind.contains(id));

@@ -29,7 +29,7 @@ const READ_UNIT: f64 = 0.125;
 const API_REQUEST: f64 = 1.00;
 const LAMBDA_REQUEST: f64 = 0.20;
 
-/// The write units of the default stack's table, and the share that an import takes.
+/// The write units per second of the default stack's table.
 ///
 /// Source: `MAX_WRITE_UNITS` in `template.yaml` with `RoomIndex=on`.
 const HOME_UNITS: f64 = 11.0;
@@ -93,6 +93,7 @@ impl Estimate {
         let lines = lines.inspect(|decoded| {
             decoded.iter().for_each(|decoded| listed.borrow_mut().add(decoded, reader));
         });
+
         for round in Rounds::new(Box::new(lines), ROUND) {
             let round = round?;
             self.requests += batches(&round.readings, batch).len() as u64;
@@ -100,16 +101,18 @@ impl Estimate {
             self.folded += round.folded;
             self.refusals.extend(round.refusals);
         }
+
         self.listed = listed.into_inner();
         Ok(())
     }
 
-    /// Adds what the source describes of devices and rooms, after its readings.
+    /// Adds the source's descriptions of devices and rooms. Must be called after all readings are added.
     pub(super) fn add_registry(&mut self, registry: &[RegistryLine]) {
         self.registry += registry.len();
         for (device, name, unit) in registry.iter().flat_map(RegistryLine::units) {
             self.listed.set_unit(&device, &name, unit);
         }
+
         let behind = registry.iter().filter_map(RegistryLine::behind);
         behind.for_each(|device| self.energy.put_behind(device));
     }
@@ -124,6 +127,7 @@ impl Estimate {
         self.readings += 1;
         let (first, last) = self.span.unwrap_or((reading.at, reading.at));
         self.span = Some((first.min(reading.at), last.max(reading.at)));
+
         let written = self.devices.entry(reading.device.clone()).or_default();
         let bytes = bytes(reading);
         written.kilobytes += bytes.div_ceil(1_024);
@@ -158,6 +162,7 @@ impl fmt::Display for Estimate {
             writeln!(f, "series       {}", self.listed.len())?;
             self.listed.write(f, "points")?;
         }
+
         write!(f, "{}", self.energy)?;
         writeln!(f, "readings     {}", self.readings)?;
         if let Some((first, last)) = self.span {
@@ -167,6 +172,7 @@ impl fmt::Display for Estimate {
             let text = "lines of the same device and timestamp as another";
             writeln!(f, "duplicates   {} {text}", self.folded)?;
         }
+
         writeln!(f, "devices      {}", self.devices.len())?;
         if !self.lists_series {
             self.listed.write(f, "readings")?;
@@ -175,6 +181,7 @@ impl fmt::Display for Estimate {
         if self.registry > 0 {
             writeln!(f, "registry     {} devices and rooms", self.registry)?;
         }
+
         writeln!(f, "requests     {}", self.requests)?;
         writeln!(f, "write units  {}", self.write_units())?;
         let rollups = &self.rollups;
@@ -182,6 +189,7 @@ impl fmt::Display for Estimate {
         writeln!(f, "rollups      {quarters} of 15 minutes, {days} of days")?;
         let units = (rollups.write_units(), rollups.read_units());
         writeln!(f, "             {} write units, {} read units", units.0, units.1)?;
+
         let requests = self.requests as f64 * (API_REQUEST + LAMBDA_REQUEST) / 1e6;
         let rollups = (units.0 as f64 * WRITE_UNIT + units.1 as f64 * READ_UNIT) / 1e6;
         let dollars = |write_units: f64| write_units * WRITE_UNIT / 1e6 + requests + rollups;
@@ -191,6 +199,7 @@ impl fmt::Display for Estimate {
             "dollars      {all:.4}, with {rollups:.4} for rollups (us-east-1, on demand, with the index \
              by room; a device whose room only the registry knows costs one unit a reading more)"
         )?;
+
         // The index has capacity units of its own.
         let of_table: u64 = self.devices.values().map(|written| written.kilobytes).sum();
         let of_table = (of_table + units.0) as f64;
@@ -205,6 +214,7 @@ impl fmt::Display for Estimate {
                 shown_time(of_table / HOME_UNITS)
             )?,
         }
+
         let count = self.readings;
         if let Some(thinned) = self.thinned
             && count >= WORTH_THINNING * thinned.max(1)
@@ -221,6 +231,7 @@ impl fmt::Display for Estimate {
                 days(thin_of_table)
             )?;
         }
+
         write!(f, "{}", self.refusals)
     }
 }

@@ -35,6 +35,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     } else {
         Spool::open(&file, &name(args, &server, &contexts), span, args.again)?
     };
+
     let bar = progress::spinner();
     spool.continuing().into_iter().for_each(print);
     spool.fetch(&server, &contexts, &bar)?;
@@ -42,6 +43,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     let precision = Precision::NANOSECONDS;
     let points = LineFile::new(spool.lines()?, precision, Vec::new(), notes.clone());
     let source = Source::of_points(Box::new(points), notes);
+
     // Relative times are those of the first run.
     let from = args.from.as_ref().map(|_| shown_nanos(spool.span().from));
     let to = args.to.as_ref().map(|_| shown_nanos(spool.span().to));

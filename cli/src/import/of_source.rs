@@ -1,4 +1,5 @@
-//! Imports a source: sorts what it has by device and time, and uploads it, or reports it in a dry run. Opens no source.
+//! Imports a source: sorts its points or lines by device and time, and uploads them, or reports on them in a dry run.
+//! Opens no source.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,22 +43,22 @@ use crate::interrupted::stop_on_ctrl_c;
 use crate::moment::MILLISECOND;
 use crate::output::print;
 
-/// What a dry run says of hourly statistics, because a dry run asks no server.
+/// The remark of a dry run about hourly statistics, because a dry run asks no server.
 const HOURS_UNASKED: &str = "\
 statistics   of hours for which the table has finer readings are left out by the import, which asks it, and so are
              readings of powers in hours whose mean it has; a dry run asks no table and counts them";
 
-/// What a source has, sorted by device and time.
+/// The points or lines of a source, sorted by device and time.
 enum SortedItems {
     Points(United<Merged<DevicePoint>>),
     Lines(Merged<Line>, Totals),
 }
 
-/// What is done with a source.
+/// The kind of run: an import or a dry run.
 #[derive(Clone, Copy)]
 enum Run<'a> {
     Import(&'a Imported<'a>, &'a Client),
-    /// A dry run, which counts what thinning would leave.
+    /// A dry run, which counts the readings that thinning would leave.
     Dry {
         thinned: &'a Cell<u64>,
     },
@@ -76,7 +77,7 @@ struct Sorted {
     reader: LineReader,
     /// The time before which points are thinned.
     thin_before: Option<Timestamp>,
-    /// The patterns of what is left out of lines.
+    /// The patterns of the devices and metrics that are left out of lines.
     except: Patterns,
 }
 
@@ -117,7 +118,7 @@ pub(super) fn say_empty(args: &ImportArgs) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Reads a source, and sorts what is wanted of it.
+/// Reads a source, and sorts the points or lines that are wanted.
 fn sort(
     args: &ImportArgs,
     source: Source,
@@ -144,8 +145,10 @@ fn sort(
                     tags.iter().for_each(|(_, names)| meet_tags(names, point));
                 }
             });
+
             let points = wanted.of_points(points, notes.clone(), units.clone(), reader.clone());
             let sorted = sort::sorted(points, sort::RUN, bar)?;
+
             map.not_met().into_iter().for_each(print);
             selection.unmatched().for_each(print);
             tags.iter().filter_map(|(option, names)| names.unmatched(option)).for_each(print);
@@ -168,7 +171,7 @@ fn sort(
     Ok(Sorted { items, total, disk, registry, refusals, notes, units, reader, thin_before, except })
 }
 
-/// Returns the readings and rows of lines. Keeps what they say of the registry apart, and notes refusals.
+/// Returns the readings and rows of lines. Moves entries of the registry to `registry`, and notes refusals.
 fn of_lines<'a>(
     lines: Lines,
     registry: &'a mut Vec<RegistryLine>,
@@ -220,8 +223,8 @@ impl Sorted {
         args.upload_options(matches!(self.items, SortedItems::Points(_)))
     }
 
-    /// Decodes what is sent together. An import asks its table about hours of statistics, and which metrics are
-    /// counters; a dry run asks nothing.
+    /// Decodes the lines that are sent together. An import asks its table about hours of statistics, and which metrics
+    /// are counters; a dry run asks nothing.
     fn decoded<'a>(&'a mut self, args: &'a ImportArgs, of: Run<'a>) -> DecodedLines<'a> {
         let reader = &self.reader;
         let united = match &mut self.items {
@@ -254,6 +257,7 @@ impl Sorted {
                 return decoded::points(groups(united, self.thin_before, known), rules);
             }
         };
+
         let vacant = in_vacant_hours(united, imported, self.notes.clone(), reader.clone());
         let groups = groups(vacant, self.thin_before, known);
         let groups = beside_no_means(groups, imported, self.notes.clone(), reader.clone());
@@ -273,11 +277,13 @@ fn dry_run(args: &ImportArgs, mut sorted: Sorted, bar: &ProgressBar) -> anyhow::
             Estimate::of_points(own_sums, options)
         }
     };
+
     let (reader, thinned) = (sorted.reader.clone(), Cell::new(0));
     let lines = Box::new(bar.wrap_iter(sorted.decoded(args, Run::Dry { thinned: &thinned })));
     let added = estimate.add_all(lines, options.batch, &reader);
     bar.finish_and_clear();
     added?;
+
     estimate.thinned = Some(thinned.get()).filter(|left| *left > 0);
     estimate.add_registry(&sorted.registry);
     estimate.refusals.append(std::mem::take(&mut sorted.refusals));
@@ -287,6 +293,7 @@ fn dry_run(args: &ImportArgs, mut sorted: Sorted, bar: &ProgressBar) -> anyhow::
         estimate.write_map(file)?;
         print(format_args!("{} has the series; edit it and import with --map", file.display()));
     }
+
     sorted.print_remarks();
     if !sorted.notes.hourly().is_empty() {
         print(HOURS_UNASKED);
@@ -301,7 +308,7 @@ fn dry_run(args: &ImportArgs, mut sorted: Sorted, bar: &ProgressBar) -> anyhow::
     Ok(exit_code(&estimate.refusals, 0))
 }
 
-/// Uploads what is left of an import.
+/// Uploads the readings that no earlier run of the import has stored.
 fn upload(
     args: &ImportArgs,
     mut sorted: Sorted,
@@ -313,6 +320,7 @@ fn upload(
         let needs = "the file describes devices, rooms or annotations, and nothing of it is sent";
         beforehand::ensure_may_edit(client).context(needs)?;
     }
+
     let goes_on = state.stored.lines > 0;
     stop_on_ctrl_c(client.interrupted());
     let imported = session::begin(args, client, state)?;
@@ -323,6 +331,7 @@ fn upload(
     let rounds = Rounds::new(sorted.decoded(args, Run::Import(&imported, client)), round);
     let summary = upload::run(rounds, &registry, client, options, &imported, bar);
     bar.finish_and_clear();
+
     let mut summary = summary.inspect_err(|_| session::forget_unused(&imported, client))?;
     summary.refusals.append(std::mem::take(&mut sorted.refusals));
 
@@ -441,7 +450,7 @@ impl Wanted {
     }
 }
 
-/// Prints the settings that readings of an import say.
+/// Prints the units and kinds that an import gives to metrics.
 fn show_units(units: &SeriesUnits, reader: &LineReader) {
     for (device, metrics) in taught::settings(units, reader) {
         for (metric, Known { unit, is_counter }) in metrics {

@@ -1,4 +1,5 @@
-//! The points of a source as a person wants them, and what the table has beside them. Reads no source.
+//! Selects, maps and leaves out points of a source: by the options, and by the readings that the table has. Reads no
+//! source.
 
 mod beside_means;
 mod left_out;

@@ -56,6 +56,7 @@ pub(super) fn begin<'a>(
             "{file}, or an option, has changed since the interrupted import; starting over"
         ));
     }
+
     if state.stored.lines > 0 {
         match look_for(state.stored.witness.as_ref(), client)? {
             Earlier::Found => {
@@ -75,9 +76,11 @@ pub(super) fn begin<'a>(
             }
         }
     }
+
     if state.stored.lines == 0 {
         tell_of_sample_home(client);
     }
+
     let imported = Imported::begin(client, state)?;
     if let Some(why) = imported.why_unknown() {
         print(format_args!(
@@ -140,8 +143,8 @@ pub(super) fn exit_code(refusals: &Refusals, refused_before: u64) -> ExitCode {
 pub(super) fn forget_unused(imported: &Imported<'_>, client: &Client) {
     let mut state = imported.state();
     if let Some(here) = client.here().filter(|here| here.is_unused()) {
-        // The state is removed after the directory: if the process ends in between, the next import still knows that the
-        // devices there are its own.
+        // The state is removed after the directory: if the process ends in between, the next import still knows that
+        // the devices there are its own.
         state.give_up().into_iter().for_each(|file| here.remove_at_close(file));
     }
     state.remove_if_unused();
@@ -168,7 +171,7 @@ enum Earlier {
     Unknown(&'static str),
 }
 
-/// The reason to start over if the table is another one.
+/// The reason to start over: the table is another one.
 const GONE: &str = "the table does not have the last reading that was stored";
 
 /// Looks for the last reading that an interrupted import stored.

@@ -147,6 +147,7 @@ impl Spool {
         if self.is_whole {
             return Ok(());
         }
+
         let fetched = self.fetch_windows(server, contexts, bar);
         fetched.map_err(|error| match (&self.reached, &self.path) {
             (Some(reached), Some(path)) => error.context(format!(
@@ -156,6 +157,7 @@ impl Spool {
             )),
             _ => error,
         })?;
+
         self.append(&[], &Mark::Whole)
     }
 
@@ -170,6 +172,7 @@ impl Spool {
             after.as_ref().is_some_and(|reached| reached.context == context.to_string())
         };
         let first = contexts.iter().position(is_reached).unwrap_or_default();
+
         for context in &contexts[first..] {
             let done = after.take().map(|reached| (reached.measurement, reached.until));
             for window in Windows::new(Arc::clone(server), context.clone(), done, self.span)? {

@@ -44,18 +44,18 @@ pub(super) struct ImportState {
     had_sent: bool,
 }
 
-/// What the file says. Changes are noted in the file, too.
+/// The facts in the file. Each change of a fact is written to the file, too.
 #[derive(Debug, Default, Clone)]
 pub(super) struct ImportFacts {
     pub(super) import: ImportHead,
     pub(super) stored: StoredLines,
-    /// What each device had before the import.
+    /// The state of each device before the import.
     pub(super) devices: BTreeMap<DeviceId, DeviceBefore>,
-    /// By room, whether the registry did not have it before the import.
+    /// Whether each room is new: the registry did not have it before the import.
     pub(super) rooms: BTreeMap<RoomId, bool>,
     /// The newest reading of each device.
     pub(super) sent: BTreeMap<DeviceId, LastSent>,
-    /// The end of the take-back of the import.
+    /// The time at which a take-back of the import ended.
     pub(super) taken_back: Option<Timestamp>,
     /// Whether a take-back has begun, so that some of the devices may be gone.
     pub(super) is_take_back_begun: bool,
@@ -104,7 +104,7 @@ pub(super) struct ImportHead {
     began: Option<Timestamp>,
 }
 
-/// What a device had before the import.
+/// The state of a device before the import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DeviceBefore {
     /// Whether the registry did not have the device.
@@ -154,7 +154,7 @@ impl From<&Reading> for Witness {
     }
 }
 
-/// A hash of the lines from the first one on, because their order may change although the file does not.
+/// A hash of all lines from the first one on. The order of the lines may change although the file does not.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Passed(Sha256);
 
@@ -176,7 +176,7 @@ impl Passed {
 #[error("what is imported begins with other lines than those that are stored")]
 pub(super) struct OrderChanged;
 
-/// Which import a state belongs to.
+/// The import to which a state belongs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImportName<'a> {
     pub(super) file: &'a Path,
@@ -190,8 +190,8 @@ pub(super) struct ImportName<'a> {
 }
 
 impl ImportState {
-    /// Reads the state of an interrupted import of the same file to the same target. What devices had before its first
-    /// run stays known if the file has changed since, or if the import is to start `again`.
+    /// Reads the state of an interrupted import of the same file to the same target. If the file has changed since, or
+    /// if the import is to start `again`, the import starts over, but keeps the state of devices before its first run.
     pub(super) fn of(name: ImportName<'_>, again: bool) -> anyhow::Result<Self> {
         // Reading from a pipe would consume the input.
         let is_file = name.file.is_file();
@@ -202,6 +202,7 @@ impl ImportState {
         } else {
             ("standard input".to_owned(), String::new())
         };
+
         let of = format!("the import of {of} into {}", name.target);
         let beside = is_file.then(|| progress_file::with_suffix(name.file, SUFFIX));
         let import = ImportHead { of, url: name.url.map(str::to_owned), fingerprint, began: None };
@@ -212,7 +213,7 @@ impl ImportState {
         progress_file::ensure_ours::<StateLine>(&path)?;
         let mut earlier = ImportFacts { import: import.clone(), ..ImportFacts::default() };
         read_lines(&path)?.into_iter().for_each(|line| earlier.apply(line));
-        // What was sent may be stored, also if no round counts as stored, and only this file can take it back.
+        // Sent readings may be stored even if no round counts as stored, and only this file can take them back.
         if !again && !earlier.sent.is_empty() && earlier.taken_back.is_none() {
             progress_file::ensure_same(&path, Some(&earlier.import.of), &import.of)?;
         }
@@ -295,8 +296,8 @@ impl ImportState {
         self.sync()
     }
 
-    /// Checks that this import begins with the stored lines. Otherwise the import starts over, but keeps what is known
-    /// of the time before the first run.
+    /// Checks that this import begins with the stored lines. Otherwise the import starts over, but keeps the state of
+    /// devices and rooms before the first run.
     pub(super) fn ensure_same(&mut self, lines: u64, passed: &Passed) -> anyhow::Result<()> {
         if lines == self.stored.lines && self.stored.digest == passed.digest() {
             return Ok(());
@@ -305,15 +306,15 @@ impl ImportState {
         Err(OrderChanged.into())
     }
 
-    /// Starts over at the first line, and forgets what devices had before the import, because the table may be another
-    /// one.
+    /// Starts over at the first line, and forgets the state of devices and rooms before the import, because the table
+    /// may be another one.
     pub(super) fn restart(&mut self) {
         let (path, lock, import) = (self.path.take(), self.lock.take(), self.import.clone());
         *self = Self { path, lock, ..Self::begun(import) };
     }
 
-    /// Starts over at the first line in a table that cannot be asked whether it has what was stored. What is known of
-    /// the time before the first run stays.
+    /// Starts over at the first line, because the table cannot be asked whether it has the stored lines. Keeps the
+    /// state of devices and rooms before the first run.
     pub(super) fn start_over(&mut self) {
         self.known.stored = StoredLines::default();
     }
@@ -348,6 +349,7 @@ impl ImportState {
         if stored == 0 && !(lines > 0 && is_kept) {
             return error;
         }
+
         let stored = format!("stopped; {} stored", counted(stored, "reading"));
         error.context(match lines {
             _ if !is_kept => stored,
@@ -426,7 +428,7 @@ impl ImportState {
         file.sync_data().with_context(|| progress_file::cannot_write(path))
     }
 
-    /// Opens the file for this run. What is known so far is written anew, so that a line that a crash cut off is gone.
+    /// Opens the file for this run. Writes all facts anew, which removes a line that a crash cut off.
     fn open(&mut self) -> anyhow::Result<Option<(&mut File, &Path)>> {
         let Some(path) = self.path.as_deref() else { return Ok(None) };
         if self.file.is_none() {
@@ -451,7 +453,7 @@ impl ImportFacts {
             StateLine::Sending(sent) => self.sent.extend(sent),
             StateLine::Stored(stored) => self.stored = stored,
             StateLine::TakeBack { ended } => {
-                // Some of it may be deleted, so an import that continues would leave it out.
+                // Some stored lines may be deleted, and an import that continues would skip them.
                 self.stored = StoredLines::default();
                 self.taken_back = ended;
                 self.is_take_back_begun = true;
@@ -459,7 +461,7 @@ impl ImportFacts {
         }
     }
 
-    /// The lines that say all of it.
+    /// The lines that hold all facts.
     fn lines(&self) -> Vec<StateLine> {
         let devices = self.devices.clone().into_iter();
         let rooms = self.rooms.clone().into_iter();
@@ -472,8 +474,8 @@ impl ImportFacts {
     }
 }
 
-/// The lines of a file. A crash may have cut off the last one, which is left out. Without another line it would not be
-/// known what an import brought.
+/// The lines of a file. A crash may have cut off the last line, which is left out. Any other damaged line is an error,
+/// because without it a take-back would not know everything that the import stored.
 fn read_lines(path: &Path) -> anyhow::Result<Vec<StateLine>> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -503,8 +505,10 @@ fn fingerprint_of(file: &Path, options: &str) -> anyhow::Result<String> {
     let length = metadata.len();
     // A newer time of modification means another file, wherever the file was changed.
     let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+
     let mut beginning = Vec::new();
     opened.take(FINGERPRINTED).read_to_end(&mut beginning).with_context(context)?;
+
     let mut hash = Sha256::new();
     hash.update(&beginning);
     hash.update(modified.unwrap_or_default().as_nanos().to_be_bytes());

@@ -59,12 +59,14 @@ impl fmt::Display for Gaps {
                  what the source has since then, from {earliest} on"
             )?;
         }
+
         for Gap { device, from, to } in &self.shown {
             write!(f, "\n  {device}: nothing between {from} and {to}")?;
         }
         if self.count > self.shown.len() {
             write!(f, "\n  and {} more", self.count - self.shown.len())?;
         }
+
         if self.open > 0 {
             let have = if self.open == 1 {
                 "1 device has"
@@ -73,6 +75,7 @@ impl fmt::Display for Gaps {
             };
             write!(f, "\n{have} no reading after the history: nothing sends to them yet")?;
         }
+
         Ok(())
     }
 }

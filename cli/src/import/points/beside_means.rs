@@ -22,7 +22,7 @@ const HOUR: i64 = 3_600_000;
 const QUARTER: i64 = HOUR / 4;
 /// The number of quarters in an hour.
 const QUARTERS: usize = 4;
-/// The reason for leaving such readings out, as the report names it.
+/// The reason for leaving readings out, as the report names it.
 const FINER: &str = "readings of powers in hours whose mean the table has";
 
 /// The stored means of hours, cached for the lines that need them.

@@ -85,7 +85,7 @@ fn names(patterns: &Patterns, point: &Point) -> bool {
     names.iter().any(|name| patterns.name(name) || patterns.name(&unescaped(name)))
 }
 
-/// Notes which names the tags of a point have, while one of the wanted names was in no point.
+/// Notes the names of a point's tags, as long as one of the wanted names was in no point.
 pub(in crate::import) fn meet_tags(tags: &Patterns, point: &Point) {
     if tags.has_unmatched() {
         for tag in split(&point.tags, ',') {
