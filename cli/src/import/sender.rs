@@ -198,6 +198,7 @@ impl<'a> Sender<'a> {
         answer: &Answer,
     ) -> anyhow::Result<(Vec<Refused<'b>>, Vec<&'b HistoryReading>)> {
         let error = || self.client.error(path, answer);
+
         match answer.status {
             201 | 207 => {
                 let receipt: Receipt = self.client.parsed(path, answer)?;

@@ -179,6 +179,7 @@ fn look_for(witness: Option<&Witness>, client: &Client) -> anyhow::Result<Earlie
     let Some(Witness { device, timestamp, metrics }) = witness else {
         return Ok(Earlier::Unknown("no reading was stored"));
     };
+
     let to = timestamp.saturating_add(chrono::TimeDelta::milliseconds(1));
     let path = format!("/devices/{device}/readings?from={timestamp}&to={to}&limit=1");
     let answer = client.get(&path)?;

@@ -79,6 +79,7 @@ impl fmt::Display for Summary {
         let rate = self.stored as f64 / self.seconds.max(0.001);
         let stored = counted(self.stored, "reading");
         write!(f, "{stored} stored in {:.1} s ({rate:.0} a second)", self.seconds)?;
+
         if self.folded > 0 {
             let text = "joined another of the same device and timestamp";
             write!(f, "\n{} {text}", counted(self.folded, "line"))?;
@@ -96,6 +97,7 @@ impl fmt::Display for Summary {
             let text = "refused by the server before the import was interrupted (--again sends all once more)";
             write!(f, "\n{} {text}", counted(self.refused_before, "reading"))?;
         }
+
         write!(f, "{}", self.refusals)
     }
 }
