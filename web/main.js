@@ -22,8 +22,8 @@ const MAX_WAIT = 300_000;
 /** @typedef {(main: HTMLElement, about: string) => Promise<() => Promise<unknown>>} View */
 
 /**
- * The views with their names, in the order of the navigation. Those with a sign are in the bar of a phone. Those that are
- * seldom the first come when they are chosen.
+ * The views with their names, in the order of the navigation. Views with a sign are in the bar of a phone. Views that
+ * are seldom opened first are loaded when they are chosen.
  * @type {[string, () => View | Promise<View>, import("./words/words.js").Key, string][]}
  */
 const VIEWS = [
@@ -36,7 +36,7 @@ const VIEWS = [
   ["device", async () => (await import("./views/device.js")).device, "devices", ""],
   ["connect", async () => (await import("./views/connect.js")).connect, "connect", ""],
 ];
-/** The sign of what else there is. */
+/** The sign of the button for all other views. */
 const MORE = "M5 12h.01M12 12h.01M19 12h.01";
 
 /** The views that a link for others has. */
@@ -54,7 +54,7 @@ const state = { shown: "", refresh: async () => {}, timer: 0, updated: 0, known:
 /** Whether nothing was shown yet. */
 let isFirst = true;
 
-/** Shows the view that the address names; one that is there already shows what was chosen in it. */
+/** Shows the view that the address names. If the view is shown already, shows what was chosen in it. */
 async function route() {
   if (takeToken()) {
     forget();
@@ -69,19 +69,19 @@ async function route() {
   document.title = `${t(title)} - Roomtide`;
   const place = `${view}/${about}`;
   if (state.shown === place && !location.hash.startsWith("#acknowledge=")) {
-    // What is there is dimmed until what was chosen is.
+    // The old content is dimmed until the chosen content is there.
     for (const old of main.querySelectorAll("figure, .heat")) old.setAttribute("aria-busy", "true");
     return update();
   }
   state.shown = place;
   state.isBusy = false;
   main.setAttribute("aria-busy", "true");
-  // Where the view does not come, it is asked for again.
+  // If the view cannot be loaded, the next update loads it again.
   state.refresh = async () => { state.shown = ""; await route(); };
   const { refresh } = state;
   try {
     const show = await load();
-    // Somebody has chosen another one meanwhile.
+    // Somebody has chosen another view meanwhile.
     if (refresh !== state.refresh) return;
     state.refresh = await show(main, about);
   } catch (error) {
@@ -191,7 +191,7 @@ function signOut() {
 function tick() {
   const old = state.known ? t("knownFrom", { time: moment(state.known), age: age(state.known) }) : state.updated ? t("updated", { age: duration(Date.now() - state.updated) }) : t("notUpdated");
   const isDown = alert.childElementCount > 0;
-  // Whoever used a token here can take it back; the button stays as it is while there is one.
+  // A button forgets the token in use. It is made once, so that it keeps the focus.
   if (hasToken() !== signed.childElementCount > 0) fill(signed, hasToken() && h("button", { type: "button", onclick: signOut }, t("forgetToken")));
   fill(status, isDown ? t("asksAgain", { old, time: duration(state.until - Date.now()) }) : old);
 }

@@ -8,7 +8,7 @@ const worker = /** @type {any} */ (self);
 const [FILES, DATA] = ["roomtide-files", "roomtide-data"];
 /** The most answers that are kept. */
 const MAX_ANSWERS = 300;
-/** What the page asks of the worker, and since when an answer is known. */
+/** The header with the page's wish to the worker, and the header that says since when an answer is known. */
 const [WISH, KNOWN] = ["x-known", "x-known-from"];
 
 const base = new URL(worker.registration.scope);
@@ -71,7 +71,7 @@ async function file(request) {
 }
 
 /**
- * What the server answers, else what was known last; or that at once, if the page wishes it.
+ * The server's answer, else the last known answer. The last known answer comes first if the page wishes it.
  * @param {Fetch} event
  * @param {URL} url
  */
@@ -102,12 +102,12 @@ async function answer({ request }, url) {
   return fresh;
 }
 
-/** The same question a little later has the same key: an end that is a moment of asking counts by its days. @param {URL} url */
+/** The same question a little later has the same key: an end at the moment of asking counts as days before now. @param {URL} url */
 function keyOf(url) {
   const key = new URL(url);
   for (const end of ["from", "to"]) {
     const at = new Date(key.searchParams.get(end) ?? "").getTime();
-    // What a person chooses ends with a minute.
+    // An end that a person chooses is a whole minute, and stays.
     if (at % 60_000) key.searchParams.set(end, `now-${Math.round((Date.now() - at) / 86_400_000)}d`);
   }
   return key.href;

@@ -1,7 +1,7 @@
 // What a person chose, in the address: the view, what it is about, and its settings. So a reload, Back and a bookmark
 // keep it. Shows nothing.
 
-/** What stays when another view is chosen. */
+/** The settings that stay when another view is chosen. */
 const SHARED = ["d", "span", "vs"];
 
 /** The address as the page reads it: `#view/about?name=value`. */
@@ -21,7 +21,7 @@ function decoded(text) {
 }
 
 /**
- * What is chosen for a setting.
+ * The chosen value of a setting.
  * @param {string} name
  * @param {string} [otherwise]
  */
@@ -51,7 +51,7 @@ export function choose(changes, other) {
 }
 
 /**
- * Notes a setting that is seen already, such as a table that is open. The history has no entry of it.
+ * Notes a setting whose effect is visible already, such as an open table. Adds no entry to the history.
  * @param {Record<string, string>} changes
  */
 export function note(changes) {

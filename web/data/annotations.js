@@ -1,4 +1,4 @@
-// What people noted on charts: asked, added, taken back. Draws nothing.
+// The notes that people made on charts: read, added, removed. Draws nothing.
 
 import { Failure, list, send } from "./api.js";
 
@@ -6,7 +6,7 @@ import { Failure, list, send } from "./api.js";
 /** @typedef {{id: string, from: number, to: number | null, text: string, device?: string, room?: string}} Note times in seconds */
 
 /**
- * The notes of a time. A server of before, which has none, has none.
+ * The notes in a range of time; empty from an earlier version of the server, which does not know notes.
  * @param {number} from milliseconds
  * @param {number} to
  * @returns {Promise<Note[]>}

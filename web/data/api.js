@@ -62,7 +62,7 @@ export const ingest = new URL(document.querySelector("meta[name=ingest]")?.getAt
 /** The command as the server's owner calls it. */
 export const program = document.querySelector("meta[name=command]")?.getAttribute("content") || "roomtide";
 const data = document.querySelector("meta[name=data]")?.getAttribute("content");
-/** The option behind such a command that names this server's data; nothing where the command finds them. */
+/** The option after the command that names this server's data; empty if the command finds the data without it. */
 export const ofData = data ? ` ${data}` : "";
 
 /**
@@ -87,14 +87,14 @@ export function forgetTokens() {
 }
 
 /**
- * Takes the reader's token out of the address, as a link may bring it (#token=rt_...), and keeps it, if its owner wants it
- * instead of another one that is kept. Tells whether another token is in use now.
+ * Takes the reader's token out of the address of a link (#token=rt_...), and keeps it. If another token is kept, asks
+ * the person first. Tells whether another token is in use now.
  */
 export function takeToken() {
   const token = /^#token=([\w-]+)/.exec(location.hash)?.[1];
   if (!token) return false;
   const link = new URLSearchParams(location.hash.slice(1));
-  // At once, so that no history and no glance at the address shows it.
+  // The token is removed at once, so that neither the history nor the address bar shows it.
   history.replaceState(null, "", `${location.pathname}${location.search}#now`);
   const kept = localStorage.getItem(KEPT);
   if (kept === token && tokens.read === token) return false;
@@ -104,17 +104,17 @@ export function takeToken() {
   return true;
 }
 
-/** Whether what was known last may be shown, as when the page opens. */
+/** Whether the last known answers may be shown at once, as when the page opens. */
 let isFirst = true;
 
-/** How many answers were not the server's last word: those that are of earlier or lack something. */
+/** The number of provisional answers: those that the worker had kept, or that lack something. */
 let provisionals = 0;
 
 export function provisional() {
   return provisionals;
 }
 
-/** From now on the server is asked. */
+/** From now on, answers of the server come first, not the last known ones. */
 export function askServer() {
   isFirst = false;
 }
@@ -156,7 +156,7 @@ let underWay = 0;
 const waiting = [];
 
 /**
- * Asks when it is its turn.
+ * Sends a request when fewer than the most are under way.
  * @param {URL} asked
  * @param {RequestInit} init
  */
@@ -172,7 +172,7 @@ async function inTurn(asked, init) {
   }
 }
 
-/** When something was changed here: for a minute the browser's own copies of answers may be of before. */
+/** The time of the last change here. For a minute after it, the browser's own copies of answers may be outdated. */
 let changed = 0;
 
 /**
@@ -186,7 +186,7 @@ async function request(method, asked, use, body) {
   const token = tokens[use] || tokens.read;
   /** @type {Record<string, string>} */
   const headers = token ? { authorization: `Bearer ${token}` } : {};
-  // The readings of the last minutes are no answer to those of an hour; what an admin sees is not kept.
+  // Lists of readings are not kept, because old ones do not answer a later question; nor are answers to an admin.
   if (method === "GET" && use === "read" && isKept() && !asked.pathname.endsWith("/readings") && navigator.serviceWorker?.controller) headers["x-known"] = isFirst ? "keep first" : "keep";
   if (body !== undefined) headers["content-type"] = "application/json";
   let answer;
@@ -222,7 +222,7 @@ export async function get(path, params) {
  */
 async function ask(path, params) {
   const answer = await request("GET", url(path, params), "read");
-  // What the worker answers in the server's place says from when it is.
+  // An answer of the worker, in the server's place, says from when it is.
   const from = answer.headers.get("x-known-from");
   if (from) window.dispatchEvent(new CustomEvent("known", { detail: from }));
   const body = await answer.json();

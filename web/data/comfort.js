@@ -1,4 +1,4 @@
-// What of a room is comfortable, and since when it is not. Draws nothing.
+// The comfortable values of a room's metrics, and since when a room is beyond them. Draws nothing.
 
 import { zone } from "../words/format.js";
 import { get, path } from "./api.js";
@@ -19,7 +19,7 @@ const MAX_AGE = 300_000;
 const known = memory();
 
 /**
- * Which side of what is comfortable a value is on.
+ * The side of the comfortable band on which a value is.
  * @param {string} metric
  * @param {number} value
  * @returns {"low" | "high" | "good" | null} null where nothing is judged
@@ -41,8 +41,8 @@ export function sinceWhen(room, metric, side) {
 }
 
 /**
- * When the newest rows that are all beyond the band began: by quarters of an hour, and of what lasts longer by days.
- * A device that sends seldom leaves rows out, which end nothing.
+ * The start of the newest unbroken run of rows beyond the band: by quarters of an hour, or by days if it lasts longer.
+ * Missing rows of a device that sends seldom do not end the run.
  * @param {string} room
  * @param {string} metric
  * @param {"low" | "high"} side

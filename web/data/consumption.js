@@ -1,4 +1,4 @@
-// What is known of the energy of a range: its bars, its parts by device and room, what is usual, and what was odd.
+// The energy of a range: its bars, its parts by device and room, the usual energy, and odd steps of counters.
 // Draws nothing.
 
 import { midnight, monthStart, zone } from "../words/format.js";
@@ -16,7 +16,7 @@ import { isShared } from "./shared.js";
 
 /** The most devices behind meters whose events are asked. */
 const MAX_LEFT_OUT = 5;
-/** The most meters of which it is asked what is usual, and what they used in each bar: each has a row for each. */
+/** The most meters whose usual energy and whose energy in each bar are requested: each meter has a row for each bar. */
 const MAX_METERS = 60;
 
 /** How long the answer about unjudged steps is used, in milliseconds, and how far back it reaches. */
@@ -51,7 +51,7 @@ export function ends(from, to) {
 }
 
 /**
- * The rows of a range, and what was odd in it, also of devices behind a meter, which the sum leaves out.
+ * The rows of a range and its odd steps, also those of devices behind a meter, which the sum leaves out.
  * @param {Range} range
  * @returns {Promise<Energy>}
  */
@@ -63,7 +63,7 @@ export async function energyOf({ span, from, to }) {
 }
 
 /**
- * What was odd, also at devices behind a meter, which the sum leaves out.
+ * The odd steps of counters, also those of devices behind a meter, which the sum leaves out.
  * @param {Energy} answer
  * @param {{from: string, to?: string}} range
  */
@@ -134,7 +134,7 @@ export async function partsOf(known, { from, to, span }) {
 }
 
 /**
- * What is usual in such a range: the middle of the same weekday's days before, or of the weeks, months or years.
+ * The usual energy of such a range: the median of earlier days of the same weekday, or of earlier weeks, months or years.
  * @param {Range} range
  * @param {number} meters
  * @returns {Promise<(id: string) => number | null>} by device
@@ -229,7 +229,7 @@ export function totalOf(rows, of = "kwh") {
 }
 
 /**
- * What rows had until a moment: of a row that is not over then its share. Null before the first of them.
+ * The energy of rows until a moment; a row that contains the moment counts by its share. Null before the first row.
  * @param {EnergyRow[]} rows
  * @param {Date} until
  * @param {Date} end of the last row

@@ -1,4 +1,4 @@
-// What single views ask of the past: hours of rooms, days of a year, and the history of a device. Draws nothing.
+// Requests of single views about the past: hours of rooms, days of a year, the history of a device. Draws nothing.
 
 import { zone } from "../words/format.js";
 import { get, list, path } from "./api.js";

@@ -15,7 +15,7 @@ const DAY_AGE = 600_000;
 /** A device is silent after so many of its usual intervals, but never before ten minutes. */
 const SILENT_AFTER = 4;
 const LEAST_SILENCE = 600_000;
-/** What sends when something happens tells once a day that it lives. */
+/** Metrics of events. Their devices send when something happens, and a sign of life once a day. */
 const EVENTS = /^(contact|.*_?open|water_leak|smoke|gas|motion|occupancy|presence|vibration)$/;
 const EVENTS_SILENCE = 90_000_000;
 /** The usual interval of a device if the last day says none. */
@@ -119,7 +119,7 @@ export function silence(device) {
 }
 
 /**
- * Those devices whose power is no part of another's among them.
+ * The devices among `devices` whose power is not a part of the power of another of them.
  * @param {Home} known
  * @param {Device[]} devices
  */
@@ -233,14 +233,14 @@ export function powerOf(device) {
   });
   const phases = powers.filter(({ name }) => /_([a-h]|l?\d)$/.test(name));
   const total = powers.find((it) => !phases.includes(it));
-  // Where the first phase has no name of its own, the name without one is its.
+  // If no name stands for the first phase, the name without a phase does, and is no total.
   const isPhase = total && phases.length && !phases.some(({ name }) => /_(a|l?[01])$/.test(name));
   const counted = isPhase ? [total, ...phases] : total ? [total] : phases;
   return counted.length ? counted.reduce((sum, { watts }) => sum + watts, 0) : null;
 }
 
 /**
- * The metric that tells the power of a device, and what its values are in W; null where phases are added up.
+ * The metric with the power of a device, and the factor from its values to W; null where phases are added up.
  * @param {Device} device
  */
 export function powerMetric(device) {

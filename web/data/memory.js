@@ -1,8 +1,8 @@
-// Answers that are used for a while. What may be old or lacks something is used once. Asks nobody itself.
+// Answers that are used for a while. An answer that may be old or lacks something is used once. Asks nobody itself.
 
 import { provisional } from "./api.js";
 
-/** What one look asks several times is asked once, in milliseconds. */
+/** Any answer is used for so many milliseconds, so that one update of the page asks for it once. */
 const ONE_LOOK = 3_000;
 
 export function memory() {

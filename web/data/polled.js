@@ -66,7 +66,7 @@ export function unwatch(id) {
   return ofRules(id, deleteRule);
 }
 
-/** Pauses a source or goes on with it, and with it the rules about it: one that is not asked is silent. @param {Source} source */
+/** Pauses or resumes a source and the rules about it, because a paused source is silent. @param {Source} source */
 export async function toggleSource(source) {
   await putSource(source.id, { ...source, on: !source.on });
   await ofRules(source.id, (rule) => pauseRule(rule, source.on ? MAX_PAUSE : null));

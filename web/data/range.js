@@ -93,7 +93,7 @@ export function startOf(span, day) {
 }
 
 /**
- * The start of the span that is so many after one.
+ * The start of the span that is so many spans after the one that begins at `from`.
  * @param {Date} from
  * @param {Span} span
  * @param {number} spans

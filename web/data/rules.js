@@ -8,7 +8,7 @@ import { isShared } from "./shared.js";
 /** @typedef {{id: string, kind: string, name: string, quiet_hours?: string, failing_since?: string, next?: string, waiting?: number, waiting_since?: string}} Channel */
 /** @typedef {{data: Rule[], channels: Channel[], firing: number, pending: number}} Alerts */
 
-/** Whether the server's rules may be asked: by whom they may not, they are not asked every half minute. */
+/** Whether the server has refused to show the rules. Then they are not requested again every half minute. */
 let isRefused = false;
 
 /** All rules; null where the token may not see them. @returns {Promise<Alerts | null>} */

@@ -15,11 +15,11 @@ const MAX_RAW = DAY / 4;
 
 /** @type {[string, number][]} the lengths of rows, with their seconds */
 const UNITS = [["15m", 900], ["30m", 1800], ["1h", 3600], ["6h", 21_600], ["1d", 86_400], ["1w", 604_800], ["1mo", 2_678_400]];
-/** The most rows that one line has, and that all lines of a chart have together: of those some 50 KB are sent. */
+/** The most rows of one line, and of all lines of a chart together, which are some 50 KB. */
 const MAX_ROWS = [1_100, 3_300];
 
 /**
- * The length of a row for a range: so short that a chart is fine, and so long that it is not sent for minutes.
+ * The length of a row for a range: short enough for a fine chart, and long enough that few rows are sent.
  * @param {number} millis
  * @param {number} lines
  * @returns {[string, number]} name and seconds
@@ -36,7 +36,7 @@ export function isPrice(metric) {
 }
 
 /**
- * The lines of a metric of a room, or of every room, by one request; near enough they are readings.
+ * The lines of a metric of a room, or of every room, by one request. In a short range, a line has single readings.
  * @param {Home} known
  * @param {string} room
  * @param {string} metric

@@ -16,7 +16,7 @@ export const PRESETS = ["flat", "zones", "series", "tiers"];
 const ROLES = ["standing", "energy", "added", "vat", "feedIn"];
 /** The currencies of time zones; the first that begins like the zone's name holds. */
 const CURRENCIES = "Europe/London GBP, Europe/Oslo NOK, Europe/Stockholm SEK, Europe/Copenhagen DKK, Europe/Zurich CHF, Europe/Warsaw PLN, Europe/Prague CZK, Europe/Budapest HUF, Europe/Bucharest RON, Asia/Tokyo JPY, Asia/Seoul KRW, Asia/Kolkata INR, Asia/Calcutta INR, Asia/Shanghai CNY, Asia/Singapore SGD, Australia/ AUD, Pacific/Auckland NZD, America/Toronto CAD, America/Vancouver CAD, America/Sao_Paulo BRL, America/Mexico_City MXN, America/ USD, Africa/Johannesburg ZAR".split(", ").map((pair) => pair.split(" "));
-/** After the last day that a person writes. */
+/** A day after all days that people write. */
 const LAST = "9999-12-31";
 
 /** The currency of this time zone. */
@@ -44,7 +44,7 @@ export function isShowable({ zones = [], tiers = [] }) {
   return zones.length <= 1 && !zones[0]?.months && tiers.length <= 3;
 }
 
-/** Of the lines of each name the one that holds on a day, in the order of the bill. @param {Line[]} lines @param {string} [day] */
+/** The line of each name that holds on a day, in the order of the bill. @param {Line[]} lines @param {string} [day] */
 export function linesAt(lines, day = LAST) {
   const names = [...new Set(lines.map(({ name }) => name))];
   const isNow = (/** @type {Line} */ { from = "", to = "9999-99" }) => from <= day && to > day;
@@ -52,7 +52,7 @@ export function linesAt(lines, day = LAST) {
   return names.map(newest).filter(Boolean);
 }
 
-/** The lines that the form shows, by what it asks of them: the newest of their names. @param {Line[]} lines @returns {Partial<Record<Role, Line>>} */
+/** The lines that the form shows, by role: the newest line of each name. @param {Line[]} lines @returns {Partial<Record<Role, Line>>} */
 export function linesByRole(lines) {
   const shown = linesAt(lines);
   const used = shown.filter(({ per = "used" }) => per === "used");
@@ -83,7 +83,7 @@ export function withLine(lines, role, line) {
   return [...lines.slice(0, place), line, ...lines.slice(place)];
 }
 
-/** The lines with new prices: those that hold on a day, once more from that day on. @param {Line[]} lines @param {string} day */
+/** The lines, and copies of those that hold on a day, which hold from that day on and get new prices. @param {Line[]} lines @param {string} day */
 export function withNewPrices(lines, day) {
   return [...lines, ...linesAt(lines, day).filter(({ from }) => from !== day).map((line) => ({ ...line, from: day }))];
 }

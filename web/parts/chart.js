@@ -11,7 +11,7 @@ import { locale, t } from "../words/words.js";
 /** @typedef {import("../vendor/uPlot.js")} Plot */
 /** @typedef {{time: number, mean: number | null, min?: number | null, max?: number | null, coverage?: number}} Point time in seconds */
 /** @typedef {{label: string, points: Point[], isOther?: boolean, isOutside?: boolean}} Line those that are compared are drawn pale, and come last */
-/** @typedef {{range: [number, number], splits: number[], top: number, place: (value: number) => number, value: (place: number) => number}} Field that of outside below the others, up to `top`; its values have places on their axis */
+/** @typedef {{range: [number, number], splits: number[], top: number, place: (value: number) => number, value: (place: number) => number}} Field the field of outside lines, below the others up to `top`; `place` puts its values on their axis, `value` reads them */
 /** @typedef {{from: number, to: number | null, text: string}} Mark what somebody noted; times in seconds */
 /** @typedef {{label: string, colour: number | null, isPale: boolean}} Stacked a part of bars; what is left has no colour */
 /** @typedef {{value: number, done: (value: number) => void}} Limit a line that a person moves, in the unit that is shown */
@@ -136,7 +136,7 @@ function padded(values) {
   return [low - edge, high + edge];
 }
 
-/** Round values in a range, some so many. @param {number} low @param {number} high @param {number} most */
+/** Round values in a range, about `most` of them. @param {number} low @param {number} high @param {number} most */
 function ticks(low, high, most) {
   const rough = (high - low) / most;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -204,7 +204,7 @@ export function barChart({ title, when = "", unit, bars, parts = [], lacks = fal
   /** @type {any[]} */
   const data = [bars.map((bar) => bar.time), bars.map((bar) => bar.value)];
   if (hasBelow) data.push(bars.map((bar) => (bar.below ? -bar.below : null)));
-  // Those below are drawn over those above, each as high as all up to it.
+  // Each part is drawn as high as the sum of all parts up to it, and lower parts are drawn over higher ones.
   const upTo = (/** @type {number} */ place) => bars.map((bar) => (bar.value === null || !bar.parts?.length ? null : bar.parts.slice(0, place + 1).reduce((sum, part) => sum + part, 0)));
   const stack = parts.map((part, place) => ({ ...part, place })).reverse();
   data.push(...stack.map(({ place }) => upTo(place)));

@@ -42,11 +42,11 @@ export function versusOf({ versus, span }) {
   return versusWord(versus, span);
 }
 
-/** What the bar shows, so that it is not made again under somebody's hands. @type {WeakMap<Element, string>} */
+/** What each bar shows. A bar with the same content is not made again, because somebody may be using it. @type {WeakMap<Element, string>} */
 const shown = new WeakMap();
 
 /**
- * On a phone all but the time and its spans is behind a button, and so is everywhere what is seldom wanted.
+ * Makes the bar. Items that are seldom wanted are behind a button; on a phone, all but the time and its spans are.
  * @param {Element} place
  * @param {Range} range
  * @param {{spans: Span[], usual: Span, begins: Date | null, compares?: boolean, title?: string, choices?: (Node | null)[], menu?: Node[]}} about `choices` say of what, `menu` is what is seldom wanted

@@ -12,7 +12,7 @@ import { guarded } from "./token.js";
 
 /** Shows the view again, after a change. */
 function changed() {
-  // What somebody is writing is left alone, and this is written.
+  // A view leaves a form alone while somebody writes in it. This form is done, so it gives up the focus.
   /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
   window.dispatchEvent(new Event("changed"));
 }

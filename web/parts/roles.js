@@ -17,7 +17,7 @@ const MAX_NAMED = 5;
 const ROLES = [["", t("roleAsAbove")], ["consumer", t("roleConsumer")], ["production", t("roleProduction")], ["export", t("roleExport")], ["storage", t("roleStorage")], ["none", t("roleNone")]];
 
 /**
- * Names what the sum leaves out for its role, and asks for the part of meters that say nothing of it.
+ * Names the devices that the sum leaves out because of their role, and asks for the role of meters that do not say it.
  * @param {Element} place
  * @param {Energy} energy
  * @param {() => Promise<unknown>} told

@@ -83,7 +83,7 @@ export function ruleForm({ known, room, metric, unit, redraw }) {
     previews.delete(metric);
     location.hash = "#alerts";
   };
-  // After the chart is in the page.
+  // Deferred until the chart is in the page.
   queueMicrotask(() => (previews.has(metric) ? show() : preview().then(show)));
   return h("form", { class: "rule", onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); save().catch((error) => fill(said, h("span", { class: "warn" }, error.message))); } },
     h("div", { class: "controls" },

@@ -48,7 +48,7 @@ export function shadeTable({ title, corner, unit, columns, lines, lacks, numbers
       h("tbody", null, ...lines.map((line, n) => h("tr", { class: n && line.group !== lines[n - 1].group ? "apart" : null }, h("th", { scope: "row", title: line.name }, line.name), ...columns.map((it) => cell(line, it))))),
     ),
   );
-  // Where it is wider than the screen the newest is seen, once it is in the page.
+  // Once the table is in the page, it is scrolled to its newest columns if it is wider than the screen.
   queueMicrotask(() => { region.scrollLeft = region.scrollWidth; });
   return h("div", null, region, told);
 }

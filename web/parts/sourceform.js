@@ -1,5 +1,5 @@
-// The form of a source: its members as the server lists them, a test, the rooms of what it found. Knows no maker, and of
-// the kind `json` that people choose its numbers themselves.
+// The form of a source: its members as the server lists them, a test, the rooms of what it found. Knows no maker; the
+// only kind that it knows is `json`, whose numbers people choose themselves.
 
 import { deviceName } from "../data/home.js";
 import { alerts, channels } from "../data/rules.js";
@@ -290,7 +290,7 @@ function roomFields({ devices, readings }, known, source) {
     const read = () => {
       if (!isTaken.checked) return null;
       const chosen = input.value.trim();
-      // The maker's name of the device is the room's only where the room is proposed by it.
+      // The maker's name becomes the room's name only if the proposed room is kept.
       const roomName = chosen === before?.room ? before.name : chosen === room ? name : undefined;
       return { room: chosen, ...(roomName && { name: roomName }) };
     };

@@ -17,9 +17,9 @@ import { guarded } from "./token.js";
 
 /** The value of the meter's choice where the form cannot show the meters. */
 const AS_IT_IS = "*";
-/** What a unit of prices that has no whole money is of the money. @type {[RegExp, number][]} */
+/** The factors from prices in other units, such as cents or per MWh, to whole money per kWh. @type {[RegExp, number][]} */
 const FACTORS = [[/\/MWh/, 0.001], [/^(ct|cent|c|p|øre|öre)\b/i, 0.01]];
-/** The lines that are one price, beside the energy. @type {Role[]} */
+/** The lines besides the energy, which have a single price. @type {Role[]} */
 const FLAT = ["standing", "added", "vat", "feedIn"];
 
 /** @param {About} about */

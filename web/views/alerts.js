@@ -21,7 +21,7 @@ import { named, t } from "../words/words.js";
 
 /** The most ready rules of a kind. */
 const MAX_READY = 5;
-/** What rules would have told, and how long that is used, in milliseconds. */
+/** Previews of the messages that rules would have sent, and how long a preview is used, in milliseconds. */
 const previews = memory();
 const PREVIEW_AGE = 3_600_000;
 /** The channels that have a tile each; the others are behind one. */
@@ -95,7 +95,7 @@ function unitOf(known, { metric = "" }) {
 }
 
 /**
- * The value of a state in brackets; that of a rule without a metric as it comes.
+ * The value of a state in brackets, in the metric's words; without a metric, the server's text.
  * @param {Home} known
  * @param {Rule} rule
  * @param {string} [value]
@@ -173,7 +173,7 @@ function readyRules(known, rules, show) {
     const name = room.name || room.room_id;
     if (isDamp && room.outside !== true && /cellar|basement|keller|bath|bad|cave|sous.sol|bain|地下|浴/i.test(`${room.room_id} ${name}`)) offer(`damp-${room.room_id}`, t("readyDamp", { name }), t("readyDampWhy"), { mean_of_room: room.room_id, metric: "humidity", above: 75, clear: 70, for: "2h" });
   }
-  // A closed contact is 1; what is called open is so at 1.
+  // A contact is closed at 1; a metric whose name says open is open at 1.
   const openOf = (/** @type {Device} */ it) => Object.keys(it.metrics).find((metric) => /^contact$|(^|_)open$/.test(metric));
   for (const it of known.devices.filter(openOf).slice(0, MAX_READY)) offer(`open-${it.device_id}`, t("readyOpen", { name: deviceName(it) }), t("readyOpenWhy"), { device: it.device_id, metric: openOf(it), [openOf(it) === "contact" ? "below" : "above"]: 0.5, for: "30m" });
   // The weakest first.

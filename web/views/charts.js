@@ -144,14 +144,14 @@ function hourlyNote(known, room, metric, from) {
 }
 
 /**
- * Of contacts in a room, or what else is 0 or 1: when they were open, to the second, which rows cannot tell.
+ * The times at which contacts in a room were open, or other states of 0 and 1 held: to the second, unlike rows.
  * @param {Home} known
  * @param {string} room
  * @param {string} metric
  * @param {Ends} ends
  */
 async function statesNote(known, room, metric, { from, to }) {
-  // A closed contact is 1; of all else 1 is what one asks for.
+  // A contact is open at 0; any other state holds at 1.
   const sought = metric === "contact" ? 0 : 1;
   const state = stateWord(metric, sought);
   const until = Math.min(to, Date.now());

@@ -115,7 +115,7 @@ export function empty(arrived) {
     if (!ID.test(room.value) || (sender.device && !ID.test(device.value))) return;
     typed.set(sender.key, { device: device.value, room: room.value });
     const id = sender.device ? device.value : "";
-    // Who has no token has read all the same: the server asks for none. In an address one is always wanted.
+    // Without a token this page could read, so the server needs none. The address for other senders always has one.
     const isAsked = hasToken() || sender.key === "other";
     const token = made.get(id) ?? (isAsked ? TOKEN : "");
     const lines = sender.lines(device.value, room.value, token);

@@ -27,12 +27,12 @@ const MAX_AGE = 300_000;
 const MAX_MISSING = 5;
 /** The months that are compared. */
 const MONTHS = 12;
-/** What an address without a form has. */
+/** The settings of an address without a form. */
 const NO_FORM = { tariff: "", preset: "", offer: "" };
 /** The seconds of a slot. @type {Record<string, number>} */
 const SLOTS = { "15m": 900, "30m": 1800, "1h": 3600 };
 
-/** What is to be said of what was saved. @type {string[]} */
+/** The news of a tariff that was just saved, with the server's warnings. @type {string[]} */
 let news = [];
 
 /**

@@ -160,7 +160,7 @@ async function showFigures(place, shown, { ofRange, recent, money, until }) {
 }
 
 /**
- * The range beside the one that is compared, or the one before it: of one that is not over up to the same moment.
+ * The comparison of the range with the chosen range, or with the one before it: until the same moment, if it is not over.
  * @param {Range} shown
  * @param {Energy} answer
  * @param {Energy} past

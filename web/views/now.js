@@ -30,17 +30,17 @@ import { listed, named, rich, t } from "../words/words.js";
 
 /** The most meters that are named where their power is added up. */
 const MAX_PARTS = 5;
-/** The most rooms of which it is asked since when. */
+/** The most rooms for which the server is asked since when something is wrong. */
 const MAX_SINCE = 6;
 /** The most of a kind that are named at once in a list, and in the line above it; the others are a number. */
 const MAX_NAMED = 8;
 const MAX_IN_LINE = 3;
 /** The most rooms that have a tile each; more are rows. */
 const MAX_TILES = 24;
-/** What a room shows first, and what it does not show: it is told elsewhere. */
+/** The metrics that a room shows first, and those that are shown elsewhere. */
 const FIRST = ["temperature", "humidity", "co2"];
 const ELSEWHERE = /^(battery|battery_percent|linkquality|link_quality|voltage|rssi|lqi|battery_low|uptime|frequency.*|power|current_w.*|current_a.*|current)$/;
-/** What a link to this moment takes back. */
+/** The settings that a link to the last day clears. */
 const LAST_DAY = { d: "", span: "", vs: "" };
 
 /** The half hours of yesterday and today, and how long they are used, in milliseconds. */
@@ -202,7 +202,7 @@ async function showAttention(place, known, places, rules, failure) {
       failure && h("p", { class: "note" }, t("usualUnknown", { why: failure })),
     );
   };
-  // What is wrong is said before it is known since when.
+  // The troubles are shown before their beginnings are known.
   if (!place.childElementCount) show(uneasy.map((it) => entry(it, [])), []);
   const hasCounter = known.devices.some((it) => Object.values(it.metrics).some(({ kind }) => kind === "counter"));
   const [steps, ...ofRooms] = await Promise.all([

@@ -18,7 +18,7 @@ import { listed, named, t } from "../words/words.js";
 
 /** The most values of a device that its source's card shows. */
 const MAX_VALUES = 5;
-/** What an address without a form has. */
+/** The settings of an address without a form. */
 const NO_FORM = { kind: "", source: "" };
 
 /**
@@ -81,7 +81,7 @@ function tiles(kinds) {
   );
 }
 
-/** What those see first who may read only. */
+/** The button for people who may only read: it asks for an admin's token. */
 function setUp() {
   const ask = async () => {
     if (await askForToken("admin", "")) window.dispatchEvent(new Event("changed"));
@@ -99,7 +99,7 @@ function devicesOf(source, known) {
   return known.devices.filter((device) => source.devices.includes(device.device_id));
 }
 
-/** What has come of a source that was just saved. @param {Source} source @param {Home} known */
+/** The first result of a source that was just saved. @param {Source} source @param {Home} known */
 function newsOf(source, known) {
   const isThere = devicesOf(source, known).some((device) => device.latest);
   if (isThere) return t("readingReceived");
@@ -145,7 +145,7 @@ function valuesOf({ latest, metrics }) {
 }
 
 /**
- * What those can do who may edit a source.
+ * The buttons for people who may edit a source.
  * @param {Source} source
  * @param {string} name
  * @param {() => Promise<unknown>} show

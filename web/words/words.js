@@ -17,7 +17,7 @@ const found = asked.find((it) => it.slice(0, 2).toLowerCase() in CATALOGUES) ?? 
 
 /** The language of the page. */
 export const language = found.slice(0, 2).toLowerCase();
-/** By whose rules numbers and times are written: the reader's country, where the browser says one of this language. */
+/** The locale of numbers and times: that of the reader's country, if the browser names one for this language. */
 export const locale = navigator.languages.find((it) => it.slice(0, 2).toLowerCase() === language && it.length > 2) ?? found;
 document.documentElement.lang = language;
 
