@@ -25,7 +25,7 @@ pub enum DataDirectory {
 impl DataDirectory {
     /// Opens existing data; `None` if the directory has no data.
     ///
-    /// The functions cache nothing, so that each answer is what the table holds.
+    /// The functions cache nothing, so every answer is from the table.
     pub async fn open(directory: &Path) -> anyhow::Result<Option<Self>> {
         if let Some(engine) = engine::running(directory) {
             return Self::of_running(engine).await.map(Some);

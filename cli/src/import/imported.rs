@@ -262,7 +262,7 @@ impl<'a> Imported<'a> {
         self.state.borrow_mut().acknowledge(*end, stored.last(), *refused, passed)
     }
 
-    /// Says what was read back, which gaps are left, and how the import is taken back.
+    /// Reports the comparison with the table, the gaps that are left, and the command that takes the import back.
     pub(super) fn end(self) -> anyhow::Result<Ended> {
         let Self { table, state, seen } = self;
         let (state, seen) = (state.into_inner(), seen.into_inner());
@@ -278,7 +278,7 @@ impl<'a> Imported<'a> {
             Err(why) => Ended { is_lossy: false, text: format!("not read back: {why}") },
         };
 
-        // Without the table, the report does not tell what devices had before.
+        // Without the table, the report lacks the state of devices before the import.
         let is_past_known = table.is_ok();
         let has_address = state.import.url.is_some();
         if let Some(report) = state.into_report()?

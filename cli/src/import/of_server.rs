@@ -20,7 +20,7 @@ use history::line_protocol::{LineFile, Precision};
 use history::notes::Notes;
 use history::source::Source;
 
-/// Imports the databases of a server, or reports what an import would do.
+/// Imports the databases of a server, or estimates the import in a dry run.
 pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow::Result<ExitCode> {
     let token = args.source_token.as_deref().map(client::token).transpose()?;
     let server = Arc::new(Server::connect(address, token.as_deref())?);

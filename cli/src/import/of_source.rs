@@ -81,7 +81,7 @@ struct Sorted {
     except: Patterns,
 }
 
-/// Imports a source, or reports in a dry run what an import would do.
+/// Imports a source, or estimates the import in a dry run.
 pub(super) fn import(
     args: &ImportArgs,
     source: Source,
@@ -265,7 +265,7 @@ impl Sorted {
     }
 }
 
-/// Reports what an import would do.
+/// Estimates an import, and prints the estimate.
 fn dry_run(args: &ImportArgs, mut sorted: Sorted, bar: &ProgressBar) -> anyhow::Result<ExitCode> {
     let options = sorted.options(args);
     let mut estimate = match sorted.items {
@@ -460,7 +460,7 @@ fn show_units(units: &SeriesUnits, reader: &LineReader) {
     }
 }
 
-/// Prints the source's remarks, and what is left out of it.
+/// Prints the source's remarks, and the counts of points and values that are left out.
 fn print_notes(notes: &Notes) {
     let says = notes.to_string();
     if !says.is_empty() {

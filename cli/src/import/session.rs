@@ -150,7 +150,7 @@ pub(super) fn forget_unused(imported: &Imported<'_>, client: &Client) {
     state.remove_if_unused();
 }
 
-/// Prints what was read back. Returns the exit code.
+/// Ends a complete import: prints the comparison with the table. Returns the exit code.
 pub(super) fn end(
     imported: Imported<'_>,
     refusals: &Refusals,
@@ -162,7 +162,7 @@ pub(super) fn end(
     Ok(if ended.is_lossy { SOME_MISSING.into() } else { code })
 }
 
-/// Whether the table has what an interrupted import stored.
+/// Whether the table has the readings that an interrupted import stored.
 #[derive(Debug, PartialEq, Eq)]
 enum Earlier {
     Found,

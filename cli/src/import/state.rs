@@ -1,4 +1,4 @@
-//! The state of an import: how far it came, and what devices had before it. A file of JSON lines beside the imported
+//! The state of an import: its progress, and the state of devices before it. A file of JSON lines beside the imported
 //! file, which becomes the import's report. Sends nothing.
 
 use std::collections::BTreeMap;
@@ -269,7 +269,7 @@ impl ImportState {
         self.sync()
     }
 
-    /// Notes what a device had before the import.
+    /// Notes the state of a device before the import.
     pub(super) fn note_device(
         &mut self,
         device: &DeviceId,
@@ -366,7 +366,7 @@ impl ImportState {
         path.exists().then_some(path)
     }
 
-    /// Forgets what this run has sent, because the server refused all of it.
+    /// Forgets the readings that this run has sent, because the server refused all of them.
     pub(super) fn forget_refused(&mut self) {
         if !self.had_sent {
             self.known.sent.clear();
@@ -413,7 +413,7 @@ impl ImportState {
         bail!("too many reports are beside {}", path.display())
     }
 
-    /// Appends a line to the file, and notes what it says.
+    /// Appends a line to the file, and applies its fact.
     fn note(&mut self, line: StateLine) -> anyhow::Result<()> {
         if let Some((file, path)) = self.open()? {
             let text = serde_json::to_string(&line)? + "\n";

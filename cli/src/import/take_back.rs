@@ -1,4 +1,5 @@
-//! `roomtide import --take-back`: deletes what an import brought, as its report says. Sends no reading.
+//! `roomtide import --take-back`: deletes the readings, new devices and new rooms in an import's report. Sends no
+//! reading.
 
 use std::ops::Range;
 

@@ -306,7 +306,7 @@ impl Upload<'_> {
         Ok(sent)
     }
 
-    /// Restores what the file describes of devices and rooms.
+    /// Restores the entries of the registry that the file has.
     fn restore(&mut self, registry: &[RegistryLine]) -> anyhow::Result<()> {
         self.summary.unset = registry.iter().filter(|line| line.is_empty()).count();
         let say = |text| self.bar.suspend(|| print(text));

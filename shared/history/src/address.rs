@@ -1,4 +1,4 @@
-//! The address of a server, and how a Roomtide is told from an InfluxDB. Sends nothing.
+//! The address of a server, and the difference between the answers of a Roomtide and an InfluxDB. Sends nothing.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! An open file of a source: what it is, its lines and its bytes. Finds no path.
+//! An open file of a source: its kind, its lines and its bytes. Finds no path.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A source's remarks, and its counts of what is left out, by name. Decides nothing.
+//! A source's remarks, and its counts of points and values that are left out, by reason. Decides nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Reads the readings of a stored round back, and finds what the table lacks or has otherwise. Sends no reading.
+//! Reads the readings of a stored round back, and finds readings that are missing or differ. Sends no reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -34,7 +34,7 @@ struct Lost<'a> {
 }
 
 impl ReadBack {
-    /// Reads a round back, and notes what is lost.
+    /// Reads a round back, and notes the lost readings.
     pub(super) fn check(&mut self, table: &Table<'_>, round: &[Reading]) -> anyhow::Result<()> {
         let mut by_device: BTreeMap<&DeviceId, Vec<&Reading>> = BTreeMap::new();
         for stored in round {

@@ -80,7 +80,8 @@ impl Means<'_> {
             }
         };
 
-        // Thinned powers are at quarters, too: a part of the quarters is what an earlier, killed import stored.
+        // Thinned powers are at quarters, too: if only some quarters have the value, an earlier, killed import of the
+        // same readings has stored it.
         let is_at_quarter = line.millis.rem_euclid(QUARTER) == 0;
         Ok(quarters == QUARTERS || quarters > 0 && !is_at_quarter)
     }
