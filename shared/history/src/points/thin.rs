@@ -1,8 +1,8 @@
 //! Thins old points to few lines of a series per 15 minutes. Sends nothing.
 //!
-//! A counter keeps the values that its energy by quarters of an hour needs. These are its first value, the last value at
-//! or before the end of each quarter, and the next value if none is exactly at that end. Both values of a step that is
-//! not a plain rise stay as well.
+//! A counter keeps the values that its energy by quarters of an hour needs. These are its first value, the last value
+//! at or before the end of each quarter, and the next value if none is exactly at that end. Both values of a step that
+//! is not a plain rise stay as well.
 //!
 //! A power becomes its mean over the quarter, at the quarter's start. Time without a valid value counts as zero; a
 //! quarter without lines gets the value that still holds from before. Any other number becomes its mean, weighted by
