@@ -15,7 +15,8 @@ use crate::{Bulk, Data, Options, System, TableApi};
 ///
 /// The user who can open the directory owns the data, so no request needs an access token.
 pub enum DataDirectory {
-    /// Another process of this user runs the engine; requests go to its table. The file says that it is in use.
+    /// Another process of this user runs the engine; requests go to its table. While the file is open, that process
+    /// waits with its end.
     Running(Box<TableApi>, File),
     /// No other process uses the directory, so this process runs the engine.
     Opened(Box<System>),
@@ -24,7 +25,7 @@ pub enum DataDirectory {
 impl DataDirectory {
     /// Opens existing data; `None` if the directory has no data.
     ///
-    /// The functions cache nothing, so that each answer is what the table holds.
+    /// The functions cache nothing, so every answer is from the table.
     pub async fn open(directory: &Path) -> anyhow::Result<Option<Self>> {
         if let Some(engine) = engine::running(directory) {
             return Self::of_running(engine).await.map(Some);

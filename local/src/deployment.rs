@@ -1,4 +1,4 @@
-//! What `template.yaml` says of the parts that AWS plays and this machine plays instead. Runs nothing.
+//! The settings of `template.yaml` for the parts that this machine plays in place of AWS. Runs nothing.
 //!
 //! The program reads no template. `tests/template/deployment.rs` compares these values with it, so that neither can
 //! drift from the other.
@@ -10,7 +10,7 @@ use runtime::config::MaxUnits;
 use serde_json::Value;
 use table::keys::READING_PREFIX;
 
-/// A function that something else than a request invokes.
+/// A function that the stream, a queue or a schedule invokes.
 #[derive(Debug, Clone, Copy)]
 pub struct DeployedFunction {
     /// The function's logical id.
@@ -76,7 +76,7 @@ pub const ROLLUP_STREAM: StreamSource = StreamSource {
 };
 
 impl StreamSource {
-    /// Whether the function receives a record: one of a reading, with such a change.
+    /// Whether the function receives a record: the record is of a reading, and its kind of change is in `changes`.
     pub fn accepts(&self, record: &Value) -> bool {
         let change = record["eventName"].as_str().unwrap_or_default();
         let sort_key = record["dynamodb"]["Keys"]["sk"]["S"].as_str().unwrap_or_default();

@@ -64,10 +64,10 @@ const TABLE: &str = "roomtide";
 pub(crate) const OWN_PREFIX: &str = "roomtide.";
 /// The file from which other processes of this user read the engine's address and access key.
 const ADDRESS: &str = "engine-address";
-/// How often, and after which pause, a directory is looked at in which another process is just starting or ending.
+/// How many times, and at which interval, a directory is checked in which another process is starting or ending.
 const LOOKS: u32 = 100;
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
-/// After this number of looks, a process says what it waits for.
+/// After this number of checks, a process warns that it waits.
 const LOOKS_BEFORE_WARNING: u32 = 20;
 
 /// A running engine with its table.
@@ -141,7 +141,7 @@ impl Engine {
         let (endpoint, stop, serving) = serve(operations, key.clone())?;
         let threads = [serving, writing];
 
-        // Only under the lock, because `running` trusts the address of a locked directory.
+        // Written only under the lock, because `running` trusts the address in a locked directory.
         let address = format!("{endpoint}\n{key}\n{}\n", std::process::id());
         write_private(&directory.join(ADDRESS), &address)
             .context("cannot write the engine's address")?;
@@ -198,7 +198,8 @@ impl Engine {
         Queue::open(Arc::clone(&self.turns), name)
     }
 
-    /// Whether the table holds only what the functions make by themselves: their state and a schema of conditions.
+    /// Whether the table holds only items that the functions write by themselves, such as their state, late marks and
+    /// the schema of the conditions index.
     pub(crate) fn is_empty(&self) -> anyhow::Result<bool> {
         let others = ScanRequest {
             table_name: TABLE.to_owned(),
@@ -262,9 +263,9 @@ impl Engine {
     }
 }
 
-/// The time limit of one attempt: that of the whole operation, so that there is no second attempt. Connections within
-/// one machine do not go stale. A second attempt would also be wrong: the first may succeed meanwhile, and then a
-/// conditional write fails because of its own first attempt.
+/// The time limit of one attempt: as long as that of the whole operation, so that there is no second attempt.
+/// Connections within one machine do not go stale. A second attempt would also be wrong: the first may succeed
+/// meanwhile, and then a conditional write fails because of its own first attempt.
 const ATTEMPT_TIMEOUT: Duration = table::MAX_OPERATION;
 
 /// The settings with which a store reaches the table of an engine.
@@ -288,12 +289,13 @@ fn store_config(endpoint: String, key: String) -> StoreConfig {
 pub(crate) struct RunningEngine {
     /// The settings with which a store reaches its table.
     pub(crate) store: StoreConfig,
-    /// Locked: while the file is open, a command that runs the engine does not end.
+    /// The engine's address file, with a shared lock. While the file is open, a command that runs the engine does not
+    /// end.
     pub(crate) in_use: File,
 }
 
-/// The engine that another process runs in this directory. An engine that is just starting has the lock and no address
-/// yet, so it is waited for; and so is the end of an engine that is just ending.
+/// The engine that another process runs in this directory. Waits for an engine that is starting, which has the lock
+/// but no address yet, and for the end of an engine that is ending.
 pub(crate) fn running(directory: &Path) -> Option<RunningEngine> {
     for _ in 0..LOOKS {
         if !directory_lock::is_taken(directory) {

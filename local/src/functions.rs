@@ -45,7 +45,7 @@ pub(crate) fn retention(options: &Options) -> Retention {
     }
 }
 
-/// The units per second of a table that is played as provisioned: those of its smallest index.
+/// The units per second of a table with simulated provisioned capacity: those of its smallest index.
 fn played_units(options: &Options) -> Option<MaxUnits> {
     options.provisioned.map(|_| ROOM_INDEX_UNITS)
 }
@@ -67,7 +67,8 @@ pub(crate) fn ingest_settings(options: &Options, auth: Auth) -> ingest::Settings
 
 /// The query function on the engine's table.
 pub(crate) type Query = query::Query<DynamoStore, SystemClock>;
-/// How old the rules may be by which readings are judged: a person who tries a rule does not wait.
+/// The maximum age of the cached rules by which readings are judged. Short, so that a person who tries a rule does not
+/// wait.
 const RULES_AGE: TimeDelta = TimeDelta::seconds(1);
 
 /// The registry function on the engine's table.
@@ -92,8 +93,8 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// Starts the functions on a table and does their work of a cold start. If readings are stored at another address,
-    /// the web page gets this address.
+    /// Starts the functions on a table and does their work of a cold start. `ingest_url` tells the web page the address
+    /// that stores readings, if that is not the page's own address.
     pub(crate) async fn start(
         store: &DynamoStore,
         options: &Options,

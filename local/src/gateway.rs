@@ -80,7 +80,8 @@ pub(crate) enum Host {
     },
 }
 
-/// The function of an HTTP event's route. An event without a route goes to the query function, which answers 404 or 405.
+/// The function of an HTTP event's route. An event without a route goes to the query function, which answers 404 or
+/// 405.
 pub(crate) fn function_of(event: &ApiGatewayV2httpRequest) -> Function {
     let path = event.raw_path.as_deref().unwrap_or("/");
     let route = endpoints::find_path(event.request_context.http.method.as_str(), path);

@@ -46,7 +46,7 @@ const TIMEOUT: std::time::Duration = std::time::Duration::from_mins(1);
 /// The largest number of attempts at a window, each after somebody else has changed its data.
 const MAX_ATTEMPTS: usize = 5;
 
-/// Stores past readings. Those of past days are stored together with their rollups, bypassing the stream.
+/// Stores the readings of an import. Readings of past days are stored with their rollups, bypassing the stream.
 pub struct Loader {
     functions: Functions,
     ingest: ingest::Ingest<Holding, SystemClock>,
@@ -283,6 +283,7 @@ impl Loader {
         let merged = self.table.merge_readings(&all(merged), retention, invocation).await;
         let put = self.table.put_readings(&all(put), retention, invocation).await;
 
+        // The writes may have gone on after the end of the mark.
         if marked.is_some_and(|until| until <= SystemClock.now()) {
             mark().await?;
         }

@@ -19,7 +19,7 @@ pub struct NewDirectory {
 impl NewDirectory {
     /// Inspects a directory before it is opened; `None` if it has data or is a file.
     pub fn of(path: &Path) -> Option<Self> {
-        // A link that leads nowhere is there, too.
+        // A broken link exists, too.
         let is_missing = |path: &Path| fs::symlink_metadata(path).is_err();
         if engine::has_files(path) || (!is_missing(path) && !path.is_dir()) {
             return None;

@@ -154,6 +154,7 @@ fn id(message: &QueuedMessage) -> String {
 fn failed(response: Option<&SqsBatchResponse>, messages: &[QueuedMessage]) -> BTreeSet<i64> {
     let all = || messages.iter().map(|message| message.number).collect();
     let Some(response) = response else { return all() };
+
     let mut failed = BTreeSet::new();
     for failure in &response.batch_item_failures {
         // AWS treats an empty or unknown identifier as a failure of the whole batch.

@@ -11,7 +11,7 @@ use crate::hosted_function::HostedFunction;
 use crate::stop::{is_stopped, pause};
 use crate::warning::warn;
 
-/// A function that a schedule invokes. The schedule's event says nothing but that it is due.
+/// A function that a schedule invokes. The schedule's event has no content.
 pub(crate) type ScheduledFunction = HostedFunction<(), anyhow::Result<()>>;
 
 /// The longest sleep before the clock is read again: the clock goes on while a laptop is suspended, but a timer does

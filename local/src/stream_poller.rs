@@ -30,7 +30,7 @@ pub(crate) type StreamFunction = HostedFunction<Event, DynamoDbEventResponse>;
 
 /// How often an idle stream is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
-/// The records that are read at once; the engine returns no more.
+/// The maximum number of records that are read at once; the engine's own maximum.
 const PAGE: usize = 1_000;
 /// The pause before the first retry; each further pause is twice as long, up to the maximum.
 const MIN_PAUSE: Duration = Duration::from_millis(50);
@@ -52,7 +52,7 @@ pub(crate) struct RunningPoller {
     name: &'static str,
     /// The number of the last record that was delivered, filtered out or given up.
     position: watch::Receiver<i64>,
-    /// The number of a record that `reach` waits for: up to it, the poller does not wait to gather a fuller batch.
+    /// The number of the record that `reach` waits for. Up to this record, the poller does not wait for a fuller batch.
     wanted: watch::Sender<i64>,
     pub(crate) task: JoinHandle<()>,
 }
@@ -202,7 +202,7 @@ fn is_change(event: &serde_json::Value) -> bool {
     event["eventName"] != "MODIFY" || images["OldImage"] != images["NewImage"]
 }
 
-/// Reads from a function's response the records of a batch that failed: from the earliest named record on. The first
+/// Reads from a function's response which records of a batch failed: all from the earliest named record on. The first
 /// record of `records` has the position `start` in the batch.
 fn outcome(response: &DynamoDbEventResponse, records: &[EventRecord], start: usize) -> Outcome {
     let mut first = None;

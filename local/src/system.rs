@@ -129,6 +129,7 @@ async fn connect(options: &Options, engine: &Engine) -> anyhow::Result<DynamoSto
             engine.file().display()
         )
     }
+
     let invocation = Invocation::until(Deadline::after(TIMEOUT));
     Ok(DynamoStore::connect(&config, layout).as_laid_out(&invocation).await?)
 }
@@ -401,6 +402,7 @@ impl System {
             if is_delivered && !self.queue_poller.is_busy().await? {
                 return Ok(());
             }
+
             for poller in &self.pollers {
                 poller.reach(newest).await?;
             }
@@ -413,8 +415,8 @@ impl System {
         self.dead_letters.all()
     }
 
-    /// Ends as [`shutdown`](Self::shutdown) does, as soon as no other process uses the data through this one. A command
-    /// ends so: a person who starts two commands does not know which of them opened the data.
+    /// Calls [`shutdown`](Self::shutdown) as soon as no other process uses the data through this one. Commands end this
+    /// way, because a person who starts two commands does not know which one opened the data.
     pub async fn shutdown_when_unused(self) -> anyhow::Result<()> {
         let file = self.engine.file().to_owned();
         let waited = tokio::task::spawn_blocking(move || wait_until_unused(&file)).await;
@@ -467,6 +469,7 @@ async fn sweep(
     let sweep = Arc::new(sweep);
     let warnings = WarningLimiter::new();
     let mut rest = SWEEP_EVERY;
+
     while !is_stopped(&stop) {
         tokio::time::sleep(rest).await;
         let (watch, sweep) = (Stopwatch::start(), Arc::clone(&sweep));
@@ -474,6 +477,7 @@ async fn sweep(
         if let Ok(Err(error)) = tokio::task::spawn_blocking(move || sweep()).await {
             warnings.warn(format_args!("expired items cannot be deleted: {error:#}"));
         }
+
         rest = SWEEP_EVERY.max(watch.elapsed().saturating_mul(20));
     }
 }

@@ -36,8 +36,10 @@ impl TableApi {
         layout.shards = shards_of(&store, layout).await?.unwrap_or_default();
         let table = DynamoStore::connect(&store, layout);
         let table = table.as_laid_out(&Invocation::until(Deadline::after(TIMEOUT))).await?;
+
         let (max_read_units, _) =
             table.max_units(&Invocation::until(Deadline::after(TIMEOUT))).await?;
+
         let rollup_delay = functions::rollup_delay(&options);
         let functions = Functions::start(&table, &options, rollup_delay, Auth::Owner, None);
         let functions = Box::pin(functions).await;

@@ -5,7 +5,7 @@ use crate::client::Client;
 use history::csv::totals::StoredCounters as _;
 use history::shelly::{Anchors, Log};
 
-/// Asks the server what the table has of the counters in a log.
+/// Asks the server for the counters of a log that the table has.
 ///
 /// Only rows from the time `from` on count, in milliseconds, so that a gap in the meter's own readings can be filled.
 ///
@@ -35,6 +35,7 @@ pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchor
 
     let from = ends.get(behind).copied().unwrap_or_else(|| ends[ends.len() - 1] + 1);
     anchors.live = client.first_from(device, metric, from)?.map(|(at, _)| at);
+
     for (device, metric) in counters {
         let found = match anchors.live {
             Some(live) => client.first_from(&device, &metric, live)?,

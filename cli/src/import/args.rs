@@ -171,7 +171,7 @@ impl ImportArgs {
         self.client.as_ref().context("a dry run asks no table")
     }
 
-    /// Returns the format in which the file is read. With options for columns, a Shelly log is read as any CSV.
+    /// Returns the format in which the file is read. With options for columns, a Shelly log is read as ordinary CSV.
     pub(super) fn read_as(&self, format: Format) -> Format {
         let is_mapped = self.csv.map.iter().any(|map| map.contains('='));
         let has_columns = self.csv.is_any_given(false, false) || is_mapped;

@@ -1,5 +1,5 @@
-//! Checks, before a source is read for perhaps an hour, what would end its import: output files, the server, and the
-//! token's permissions. Reads no source and stores nothing.
+//! Checks early whether an import can complete, because reading the source may take an hour: output files, the server,
+//! and the token's permissions. Reads no source and stores nothing.
 
 use std::path::Path;
 
@@ -21,6 +21,7 @@ pub(super) fn check(args: &ImportArgs) -> anyhow::Result<()> {
     }
 
     drop(session::state_of(args, "")?);
+
     // A new directory is made only when the first reading is about to be sent, so that an unreadable source leaves
     // none.
     let client = args.client()?;
@@ -45,8 +46,8 @@ fn ensure_may_write(client: &Client) -> anyhow::Result<()> {
     }
 }
 
-/// Fails if the token may not edit, as where a file restores devices, rooms and annotations, or an import is taken back.
-/// Edits nothing, because the request's body is not a valid edit.
+/// Fails if the token may not edit. A file that restores devices, rooms and annotations needs edits, and so does a
+/// take-back. Edits nothing, because the request's body is not a valid edit.
 pub(super) fn ensure_may_edit(client: &Client) -> anyhow::Result<()> {
     const PATH: &str = "/devices/roomtide";
     let answer = client.send(Ask::json("PATCH", PATH, "[]"))?;

@@ -21,7 +21,7 @@ use super::patterns::NamePatterns;
 pub(super) struct Decoded {
     /// The number of lines.
     pub(super) lines: u64,
-    /// The lines, by which an import that continues knows them again.
+    /// The text of the lines, from which an import that continues recognizes them.
     pub(super) text: String,
     /// The lines of points, each with its series.
     pub(super) points: Group,
@@ -44,6 +44,7 @@ pub(super) fn lines<'a>(
             Ok(first) => first,
             Err(error) => return Some(Err(error)),
         };
+
         let owner = first.owner();
         let mut decoded = Decoded::default();
         decoded.add(first, &except, &notes);
@@ -52,6 +53,7 @@ pub(super) fn lines<'a>(
         while let Some(Ok(next)) = lines.next_if(is_same) {
             decoded.add(next, &except, &notes);
         }
+
         Some(Ok(decoded))
     }))
 }

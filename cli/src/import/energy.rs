@@ -1,7 +1,7 @@
 //! Problems in the counters of a source, and how these counters will be counted. Sends nothing.
 //!
-//! Each step is read by the rules of the rollups, from the device as the registry will have it. If the source has sums of
-//! its own, as Home Assistant has, they are shown beside.
+//! Each step is counted by the rules of the rollups, for the device as the registry will have it. A source's own sums,
+//! such as those of Home Assistant, are shown beside the counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -41,7 +41,7 @@ pub(super) struct Energy {
 #[derive(Debug)]
 struct Learned {
     device: Device,
-    /// What the previous reading said of the device.
+    /// The `about` of the device's previous reading.
     about: Option<Box<About>>,
 }
 
@@ -113,6 +113,7 @@ impl Energy {
                 counter.add(reading, name);
                 continue;
             }
+
             let rule = MetricRule::of(info);
             let sample = rule.sample(reading, name);
             let MetricRule::Counter(rule) = rule else { continue };
@@ -120,6 +121,7 @@ impl Energy {
             if sample.is_none() {
                 zeros.add(|| reading.at.to_string());
             }
+
             let counter = Counter {
                 rule,
                 unit: info.unit.clone(),
@@ -141,6 +143,7 @@ fn by_month(amount: &Exact, from: Timestamp, to: Timestamp) -> Vec<(Month, Exact
     let until = |at: Timestamp| {
         amount.part(at.since(from).num_milliseconds(), to.since(from).num_milliseconds())
     };
+
     let (mut parts, mut begin) = (Vec::new(), from);
     while begin < to {
         let month = Month::of(begin);
@@ -159,6 +162,7 @@ impl Counter {
         }
 
         self.newest = at;
+
         let rule = MetricRule::Counter(self.rule.clone());
         let sample = rule.sample(reading, name);
         match (&self.last, &sample) {
@@ -173,6 +177,7 @@ impl Counter {
                         format!("{at} from {old} to {new} counts {}", shown(&step.amount))
                     });
                 }
+
                 let time = at.since(from.at);
                 if time > GAP {
                     self.gaps.count += 1;
@@ -208,6 +213,7 @@ impl Counter {
             (Some(unit), mine) => EnergyUnit::of(mine.as_ref()).map(|_| unit.to_kwh(amount)),
             (None, mine) => (unit == *mine).then(|| amount.clone()),
         };
+
         let mut before = &own.first.1;
         let mut months = BTreeMap::new();
         for (month, (_, sum)) in &own.months {
@@ -226,6 +232,7 @@ impl Counter {
         let total = |months: &BTreeMap<Month, Exact>| {
             months.values().fold(Exact::zero(), |sum, amount| &sum + amount)
         };
+
         let mut text = format!("\n  {of}: {}{unit}", shown(&total(&ours)));
         if differs(&total(&ours), &total(theirs)) {
             text += &format!(", {OWN} {}{unit}", shown(&total(theirs)));
@@ -330,6 +337,7 @@ impl fmt::Display for Energy {
         if self.counters.len() > MAX_COUNTERS {
             write!(f, "\n  and {} more", self.counters.len() - MAX_COUNTERS)?;
         }
+
         let mut meters = Meters::default();
         for (id, learned) in &self.devices {
             meters.add(id.as_str(), learned.device.metrics(), self.behind.contains(id));

@@ -29,7 +29,7 @@ const READ_UNIT: f64 = 0.125;
 const API_REQUEST: f64 = 1.00;
 const LAMBDA_REQUEST: f64 = 0.20;
 
-/// The write units of the default stack's table, and the share that an import takes.
+/// The write units per second of the default stack's table.
 ///
 /// Source: `MAX_WRITE_UNITS` in `template.yaml` with `RoomIndex=on`.
 const HOME_UNITS: f64 = 11.0;
@@ -93,6 +93,7 @@ impl Estimate {
         let lines = lines.inspect(|decoded| {
             decoded.iter().for_each(|decoded| listed.borrow_mut().add(decoded, reader));
         });
+
         for round in Rounds::new(Box::new(lines), ROUND) {
             let round = round?;
             self.requests += batches(&round.readings, batch).len() as u64;
@@ -105,12 +106,13 @@ impl Estimate {
         Ok(())
     }
 
-    /// Adds what the source describes of devices and rooms, after its readings.
+    /// Adds the source's descriptions of devices and rooms. Must be called after all readings are added.
     pub(super) fn add_registry(&mut self, registry: &[RegistryLine]) {
         self.registry += registry.len();
         for (device, name, unit) in registry.iter().flat_map(RegistryLine::units) {
             self.listed.set_unit(&device, &name, unit);
         }
+
         let behind = registry.iter().filter_map(RegistryLine::behind);
         behind.for_each(|device| self.energy.put_behind(device));
     }
@@ -125,6 +127,7 @@ impl Estimate {
         self.readings += 1;
         let (first, last) = self.span.unwrap_or((reading.at, reading.at));
         self.span = Some((first.min(reading.at), last.max(reading.at)));
+
         let written = self.devices.entry(reading.device.clone()).or_default();
         let bytes = bytes(reading);
         written.kilobytes += bytes.div_ceil(1_024);

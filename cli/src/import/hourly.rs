@@ -11,8 +11,8 @@ use crate::client::{Ask, Client};
 use crate::output::counted;
 
 /// Notes the time of each entity's newest hourly mean, in nanoseconds, if `metric_of` finds the entity's metric.
-/// Returns a sentence for the person. A failure is only reported there, because the import is complete without these
-/// notes. Returns `None` if `hourly` is empty.
+/// Returns a sentence for the person. A failure is only reported in the sentence, because the import is complete
+/// without the notes. Returns `None` if nothing is noted.
 pub(super) fn note(
     hourly: &BTreeMap<String, i64>,
     metric_of: impl Fn(&DeviceId, Timestamp) -> Option<MetricName>,
@@ -42,6 +42,7 @@ fn noted(
         let at = Timestamp::from_millis(nanos.div_euclid(1_000_000));
         let (Ok(device), Ok(at)) = (entity.parse::<DeviceId>(), at) else { continue };
         let Some(metric) = metric_of(&device, at) else { continue };
+
         let path = format!("/devices/{device}");
         let body =
             json!({"metrics": {metric.as_str(): {"hourly_until": at.to_string()}}}).to_string();

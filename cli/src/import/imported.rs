@@ -1,5 +1,5 @@
-//! What an import knows of its table: what devices had before, what an hour has, and whether the table has what was
-//! stored. Sends no reading.
+//! The view of an import on its table: the readings before the import, the values of an hour, and a comparison with the
+//! stored readings. Sends no reading.
 
 mod gap;
 mod read_back;
@@ -21,7 +21,7 @@ use table::{Extremes, Table};
 
 /// The field name of Home Assistant's states.
 const VALUE: &str = "value";
-/// The time of one request for hours: a month, for which the server reads readings if there are no rollups.
+/// The span of one request for hours: the longest for which the server reads readings if it has no rollups.
 const HOURS_ASKED: TimeDelta = TimeDelta::days(31);
 /// The number of newest distances from which a device's usual distance follows.
 const DISTANCES: usize = 100;
@@ -34,7 +34,7 @@ pub(super) struct Imported<'a> {
     seen: RefCell<Seen>,
 }
 
-/// What was seen in this run.
+/// The facts that this run has found out, and that no file keeps.
 #[derive(Default)]
 struct Seen {
     read_back: ReadBack,
@@ -71,7 +71,7 @@ struct StoredHours {
     hours: Option<BTreeMap<Timestamp, Extremes>>,
 }
 
-/// A round whose readings are answered.
+/// A round for whose readings the server has answered.
 #[derive(Debug)]
 pub(super) struct SentRound {
     /// The number of readings that this run has stored, up to the round's end.
@@ -80,7 +80,7 @@ pub(super) struct SentRound {
     pub(super) end: u64,
     /// The digest of these lines.
     pub(super) passed: String,
-    /// The readings that were answered as stored. A room is that in which the reading is stored; without one, the registry
+    /// The readings that were answered as stored. Each has the room in which it is stored, or no room if the registry
     /// decides.
     pub(super) stored: Vec<Reading>,
     /// The number of refused readings.
@@ -120,8 +120,8 @@ impl<'a> Imported<'a> {
         self.table.as_ref().err().copied()
     }
 
-    /// Asks what devices and rooms had before their first readings are sent, and notes which readings are sent. Fails
-    /// without an answer, so that the next run asks again: an unknown past would stay unknown.
+    /// Notes the readings that are about to be sent. Before the first readings of a device or a room, asks the table
+    /// what it has of it. Fails without an answer, so that the next run asks again: an unknown past would stay unknown.
     pub(super) fn note_sending<'r>(
         &self,
         readings: impl IntoIterator<Item = &'r Reading>,
@@ -152,6 +152,7 @@ impl<'a> Imported<'a> {
             (device, LastSent { at, usual_distance })
         });
         let last: Vec<_> = last.collect();
+
         state.note_sending(last)
     }
 
@@ -165,7 +166,7 @@ impl<'a> Imported<'a> {
         state.note_room(room, is_new)
     }
 
-    /// Returns what a device had before the import, whose readings from `from` on are about to be sent. `None` if the
+    /// Returns the state of a device before the import, if readings from `from` on are about to be sent. `None` if the
     /// table cannot be asked.
     fn device_before(
         &self,
@@ -185,6 +186,7 @@ impl<'a> Imported<'a> {
                 DeviceBefore { from, until: found.or(before.until), ..before }
             }
         };
+
         state.note_device(device, before)?;
         self.seen.borrow_mut().verified.insert(device.clone());
         Ok(Some(before))
@@ -246,8 +248,8 @@ impl<'a> Imported<'a> {
         }
     }
 
-    /// Reads a stored round back, and notes that it is stored. If the table lacks a value, neither this round nor a later
-    /// one counts as stored. A run that continues then sends the value and names it again.
+    /// Reads a stored round back, and notes that it is stored. If the table lacks a value, neither this round nor a
+    /// later one counts as stored. A run that continues then sends the value and names it again.
     pub(super) fn note_stored(&self, round: &SentRound) -> anyhow::Result<()> {
         if let Ok(table) = &self.table {
             let read_back = &mut self.seen.borrow_mut().read_back;
@@ -260,7 +262,7 @@ impl<'a> Imported<'a> {
         self.state.borrow_mut().acknowledge(*end, stored.last(), *refused, passed)
     }
 
-    /// Says what was read back, which gaps are left, and how the import is taken back.
+    /// Reports the comparison with the table, the gaps that are left, and the command that takes the import back.
     pub(super) fn end(self) -> anyhow::Result<Ended> {
         let Self { table, state, seen } = self;
         let (state, seen) = (state.into_inner(), seen.into_inner());
@@ -294,7 +296,7 @@ impl<'a> Imported<'a> {
     }
 }
 
-/// What a device has before its first reading is sent. The registry learns of a device only after that.
+/// Asks for the state of a device before its first reading is sent, when the registry does not have a new device yet.
 fn first_asked(
     from: Timestamp,
     device: &DeviceId,
@@ -307,8 +309,8 @@ fn first_asked(
     Ok(DeviceBefore { is_new, has_past, from, until })
 }
 
-/// What an earlier run knew of a device, if the table is still the one of that run. Another table may have begun at the
-/// same address since. Its readings of others end what the import is taken back of.
+/// Returns the facts of an earlier run about a device, if the table is still the one of that run. Another table may
+/// have begun at the same address since. Then a take-back keeps the device, and deletes no reading that was found.
 fn verified(
     before: DeviceBefore,
     from: Timestamp,
@@ -324,14 +326,14 @@ fn verified(
     Ok(DeviceBefore { is_new: false, has_past: true, from, until: found })
 }
 
-/// The gaps behind the histories, and the meters that may measure the same.
+/// The gaps after the histories, and the meters that may measure the same energy.
 fn remarks(table: &Table<'_>, state: &ImportState, read_back: &ReadBack) -> anyhow::Result<String> {
     let (mut gaps, mut meters) = (Gaps::default(), Meters::default());
     for (device, last) in &state.sent {
         if read_back.is_deleted(device) {
             continue;
         }
-        // Nothing of it was stored, as where a token is for other devices.
+        // No reading of the device was stored, for example because the token is for other devices.
         let Some(described) = table.described(device)? else { continue };
         described.add_to(&mut meters, device.as_str());
         let next = table.first_from(device, last.at.saturating_add(TimeDelta::milliseconds(1)))?;

@@ -1,5 +1,5 @@
-//! What a dry run lists: the series of points, or the devices of other readings, with their spans, gaps, metrics, units
-//! and rooms. Estimates nothing.
+//! The list of a dry run: the series of points, or the devices of other readings, with their spans, gaps, metrics,
+//! units and rooms. Estimates nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,7 +17,7 @@ const MAX_SHOWN: usize = 40;
 /// The maximum number of rooms shown for a device.
 const MAX_ROOMS: usize = 3;
 
-/// What a dry run lists, by the series or the device.
+/// The list of a dry run, by series or by device.
 #[derive(Debug, Default)]
 pub(super) struct ListedNames(BTreeMap<String, ListedSeries>);
 
@@ -35,7 +35,7 @@ impl ListedNames {
         self.0.len()
     }
 
-    /// Adds what was decoded together, in order of time.
+    /// Adds lines that were decoded together. Must be called in order of time.
     pub(super) fn add(&mut self, decoded: &Decoded, reader: &LineReader) {
         for line in &decoded.points {
             let listing = self.at(&line.series, line.millis);
@@ -130,6 +130,7 @@ impl ListedSeries {
             let of = if device.as_str() == name { String::new() } else { format!("{device} ") };
             of + &metrics.join(", ")
         });
+
         let mut shown = devices.collect::<Vec<_>>().join("; ");
         for room in self.rooms.iter().take(MAX_ROOMS) {
             shown.push_str(&format!(", room {room}"));

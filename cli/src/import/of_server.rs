@@ -20,7 +20,7 @@ use history::line_protocol::{LineFile, TimePrecision};
 use history::notes::Notes;
 use history::source::HistorySource;
 
-/// Imports the databases of a server, or reports what an import would do.
+/// Imports the databases of a server, or estimates the import in a dry run.
 pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow::Result<ExitCode> {
     let token = args.source_token.as_deref().map(client::token).transpose()?;
     let server = Arc::new(Server::connect(address, token.as_deref())?);
@@ -35,6 +35,7 @@ pub(super) fn import(args: &ImportArgs, address: &str, now: Timestamp) -> anyhow
     } else {
         Spool::open(&file, &name(args, &server, &contexts), span, args.again)?
     };
+
     let bar = progress::spinner();
     spool.continuing().into_iter().for_each(print);
     spool.fetch(&server, &contexts, &bar)?;

@@ -1,4 +1,5 @@
-//! Imports a source: sorts what it has by device and time, and uploads it, or reports it in a dry run. Opens no source.
+//! Imports a source: sorts its points or lines by device and time, and uploads them, or reports on them in a dry run.
+//! Opens no source.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,22 +43,22 @@ use crate::interrupted::stop_on_ctrl_c;
 use crate::moment::MILLISECOND;
 use crate::output::print;
 
-/// What a dry run says of hourly statistics, because a dry run asks no server.
+/// The remark of a dry run about hourly statistics, because a dry run asks no server.
 const HOURS_UNASKED: &str = "\
 statistics   of hours for which the table has finer readings are left out by the import, which asks it, and so are
              readings of powers in hours whose mean it has; a dry run asks no table and counts them";
 
-/// What a source has, sorted by device and time.
+/// The points or lines of a source, sorted by device and time.
 enum SortedItems {
     Points(United<Merged<DevicePoint>>),
     Lines(Merged<Line>, Totals),
 }
 
-/// What is done with a source.
+/// The kind of run: an import or a dry run.
 #[derive(Clone, Copy)]
 enum Run<'a> {
     Import(&'a Imported<'a>, &'a Client),
-    /// A dry run, which counts what thinning would leave.
+    /// A dry run, which counts the readings that thinning would leave.
     Dry {
         thinned: &'a Cell<u64>,
     },
@@ -80,7 +81,7 @@ struct Sorted {
     except: NamePatterns,
 }
 
-/// Imports a source, or reports in a dry run what an import would do.
+/// Imports a source, or estimates the import in a dry run.
 pub(super) fn import(
     args: &ImportArgs,
     source: HistorySource,
@@ -117,7 +118,7 @@ pub(super) fn say_empty(args: &ImportArgs) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Reads a source, and sorts what is wanted of it.
+/// Reads a source, and sorts the points or lines that are wanted.
 fn sort(
     args: &ImportArgs,
     source: HistorySource,
@@ -144,8 +145,10 @@ fn sort(
                     tags.iter().for_each(|(_, names)| meet_tags(names, point));
                 }
             });
+
             let points = wanted.of_points(points, notes.clone(), units.clone(), reader.clone());
             let sorted = sort::sorted(points, sort::RUN, bar)?;
+
             map.not_met().into_iter().for_each(print);
             selection.unmatched().for_each(print);
             tags.iter().filter_map(|(option, names)| names.unmatched(option)).for_each(print);
@@ -168,7 +171,7 @@ fn sort(
     Ok(Sorted { items, total, disk, registry, refusals, notes, units, reader, thin_before, except })
 }
 
-/// Returns the readings and rows of lines. Keeps what they say of the registry apart, and notes refusals.
+/// Returns the readings and rows of lines. Moves entries of the registry to `registry`, and notes refusals.
 fn of_lines<'a>(
     lines: Lines,
     registry: &'a mut Vec<RegistryLine>,
@@ -220,8 +223,8 @@ impl Sorted {
         args.upload_options(matches!(self.items, SortedItems::Points(_)))
     }
 
-    /// Decodes what is sent together. An import asks its table about hours of statistics, and which metrics are
-    /// counters; a dry run asks nothing.
+    /// Decodes the lines that are sent together. An import asks its table about hours of statistics, and which metrics
+    /// are counters; a dry run asks nothing.
     fn decoded<'a>(&'a mut self, args: &'a ImportArgs, of: Run<'a>) -> DecodedLines<'a> {
         let reader = &self.reader;
         let united = match &mut self.items {
@@ -264,7 +267,7 @@ impl Sorted {
     }
 }
 
-/// Reports what an import would do.
+/// Estimates an import, and prints the estimate.
 fn dry_run(args: &ImportArgs, mut sorted: Sorted, bar: &ProgressBar) -> anyhow::Result<ExitCode> {
     let options = sorted.options(args);
     let mut estimate = match sorted.items {
@@ -309,7 +312,7 @@ fn dry_run(args: &ImportArgs, mut sorted: Sorted, bar: &ProgressBar) -> anyhow::
     Ok(exit_code(&estimate.refusals, 0))
 }
 
-/// Uploads what is left of an import.
+/// Uploads the readings that no earlier run of the import has stored.
 fn upload(
     args: &ImportArgs,
     mut sorted: Sorted,
@@ -321,6 +324,7 @@ fn upload(
         let needs = "the file describes devices, rooms or annotations, and nothing of it is sent";
         beforehand::ensure_may_edit(client).context(needs)?;
     }
+
     let goes_on = state.stored.lines > 0;
     stop_on_ctrl_c(client.interrupted());
     let imported = session::begin(args, client, state)?;
@@ -331,6 +335,7 @@ fn upload(
     let rounds = Rounds::new(sorted.decoded(args, Run::Import(&imported, client)), round);
     let summary = upload::run(rounds, &registry, client, options, &imported, bar);
     bar.finish_and_clear();
+
     let mut summary = summary.inspect_err(|_| session::forget_unused(&imported, client))?;
     summary.refusals.append(std::mem::take(&mut sorted.refusals));
 
@@ -449,7 +454,7 @@ impl WantedSeries {
     }
 }
 
-/// Prints the settings that readings of an import say.
+/// Prints the units and kinds that an import gives to metrics.
 fn show_units(units: &SeriesUnits, reader: &LineReader) {
     for (device, metrics) in taught::settings(units, reader) {
         for (metric, Known { unit, is_counter }) in metrics {
@@ -459,7 +464,7 @@ fn show_units(units: &SeriesUnits, reader: &LineReader) {
     }
 }
 
-/// Prints the source's remarks, and what is left out of it.
+/// Prints the source's remarks, and the counts of points and values that are left out.
 fn print_notes(notes: &Notes) {
     let says = notes.to_string();
     if !says.is_empty() {

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use domain::Reading;
 use history::notes::Notes;
 
-/// Names that were met in nothing so far. Clones remember together which were met.
+/// Names that were not met yet. Clones share the names.
 #[derive(Default, Clone)]
 pub(super) struct Unmet(Arc<Mutex<BTreeSet<String>>>);
 
-/// Shows no name, because the text of options identifies an import.
+/// Shows no names, because the debugging text of the options identifies an import and must not change.
 impl fmt::Debug for Unmet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Unmet")
@@ -19,7 +19,7 @@ impl fmt::Debug for Unmet {
 }
 
 impl Unmet {
-    /// None of the names was met.
+    /// Makes the set of names before any of them is met.
     pub(super) fn of(names: impl IntoIterator<Item = String>) -> Self {
         Self(Arc::new(Mutex::new(names.into_iter().collect())))
     }
@@ -29,7 +29,7 @@ impl Unmet {
         self.names().remove(name);
     }
 
-    /// The names in quotes.
+    /// The names that were not met, in quotes.
     pub(super) fn quoted(&self) -> Vec<String> {
         self.names().iter().map(|name| format!("{name:?}")).collect()
     }
@@ -68,7 +68,7 @@ impl NamePatterns {
         self.patterns.is_empty()
     }
 
-    /// Whether a pattern matches this text.
+    /// Whether a pattern matches this text. Notes the patterns that match.
     pub(super) fn name(&self, text: &str) -> bool {
         let mut unmatched = self.unmatched.names();
         let mut matching = self.patterns.iter().filter(|pattern| is_match(pattern, text));
@@ -100,6 +100,7 @@ impl NamePatterns {
         if named == 0 {
             return Some(reading);
         }
+
         notes.leave_out_many("values of metrics that --except names", named as u64);
         let left = reading.metrics().iter().filter(|(name, _)| !self.name(name.as_str()));
         let left = left.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -112,6 +113,7 @@ impl NamePatterns {
 fn is_match(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
+
     let (mut at, mut read) = (0, 0);
     // The position after the last `*`, and where the text after its match begins.
     let mut star = None;

@@ -115,6 +115,7 @@ impl RegistryLine {
         let device: DeviceId = take_id(&mut members, "device_id")?;
         let metrics = members.take_non_null("metrics").map(members_of).transpose()?;
         let behind = members.take_non_null("behind").map(|json| ("behind".into(), json));
+
         Ok(Self {
             line,
             path: format!("/devices/{device}"),
@@ -195,7 +196,7 @@ impl RegistryLine {
             .collect()
     }
 
-    /// Whether it has no setting, as of a room that has no name.
+    /// Whether the entry has no setting to restore, for example a room without a name.
     pub(super) fn is_empty(&self) -> bool {
         self.patch.as_ref().map_or(self.members.is_empty(), DevicePatch::is_empty)
     }
@@ -305,6 +306,7 @@ pub(super) fn apply(
             let seconds = MAX_WAIT.as_secs();
             tell(format!("waiting until the registry knows {awaited}{more} (up to {seconds} s)"));
         }
+
         thread::sleep(pause.min(MAX_WAIT));
         pause = (pause * 2).min(Duration::from_secs(5));
         requests = missing.into_iter().map(|unrestored| unrestored.request).collect();

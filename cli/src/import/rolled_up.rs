@@ -57,12 +57,14 @@ pub(super) fn wait(client: &Client, bar: &ProgressBar) -> anyhow::Result<Waited>
         if folded >= stored {
             return Ok(Waited::RolledUp);
         }
+
         if before.replace(folded) != Some(folded) {
             quiet = Stopwatch::start();
         }
         if quiet.elapsed() > PATIENCE {
             return Ok(Waited::Behind);
         }
+
         let left = stored.since(folded).num_seconds();
         bar.set_message(format!("rolling up: {left} seconds of changes are left"));
         thread::sleep(pause);
@@ -76,6 +78,7 @@ fn look(client: &Client) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
     if answer.status != 200 {
         return Ok(None);
     }
+
     let strange = || client.strange(PATH, &answer);
     let health: Health = client.parsed(PATH, &answer)?;
     let Some(RollupsHealth { folded_until: Some(folded), at: Some(at) }) = health.rollups else {

@@ -87,8 +87,8 @@ impl<'a> Rounds<'a> {
 }
 
 impl Round {
-    /// Adds a reading. Its values win over those of an earlier one with the same device and timestamp. Refuses it if
-    /// both together have more metrics than a reading may have.
+    /// Adds a reading, or merges it into an earlier reading with the same device and timestamp; the later values win.
+    /// Refuses the reading if both together have more metrics than a reading may have.
     fn add(&mut self, read: HistoryReading) {
         let Some(index) = self.indices.get(&key(&read)).copied() else {
             self.indices.insert(key(&read), self.readings.len());

@@ -43,7 +43,8 @@ struct Sent<'a> {
     answer: Answer,
 }
 
-/// Fails unless each reading is accepted or refused: a token that may only write reads nothing back.
+/// Fails unless the answer accepts or refuses each reading. With a token that may only write, no reading is read back,
+/// so nothing else would show a missing one.
 fn ensure_about_all(receipt: &Receipt, sent: usize) -> anyhow::Result<()> {
     let named = receipt.rejected.iter().filter_map(|error| error.index);
     let refused: BTreeSet<usize> = named.chain(receipt.more_rejected.iter().copied()).collect();
@@ -198,6 +199,7 @@ impl<'a> Sender<'a> {
         answer: &Answer,
     ) -> anyhow::Result<(Vec<Refused<'b>>, Vec<&'b HistoryReading>)> {
         let error = || self.client.error(path, answer);
+
         match answer.status {
             201 | 207 => {
                 let receipt: Receipt = self.client.parsed(path, answer)?;

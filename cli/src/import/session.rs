@@ -143,14 +143,14 @@ pub(super) fn exit_code(refusals: &Refusals, refused_before: u64) -> ExitCode {
 pub(super) fn forget_unused(imported: &Imported<'_>, client: &Client) {
     let mut state = imported.state();
     if let Some(here) = client.here().filter(|here| here.is_unused()) {
-        // The state is removed after the directory: if the process ends in between, the next import still knows that the
-        // devices there are its own.
+        // The state is removed after the directory: if the process ends in between, the next import still knows that
+        // the devices there are its own.
         state.give_up().into_iter().for_each(|file| here.remove_at_close(file));
     }
     state.remove_if_unused();
 }
 
-/// Prints what was read back. Returns the exit code.
+/// Ends a complete import: prints the comparison with the table. Returns the exit code.
 pub(super) fn end(
     imported: Imported<'_>,
     refusals: &Refusals,
@@ -162,7 +162,7 @@ pub(super) fn end(
     Ok(if ended.is_lossy { SOME_MISSING.into() } else { code })
 }
 
-/// Whether the table has what an interrupted import stored.
+/// Whether the table has the readings that an interrupted import stored.
 #[derive(Debug, PartialEq, Eq)]
 enum Earlier {
     Found,
@@ -171,7 +171,7 @@ enum Earlier {
     Unknown(&'static str),
 }
 
-/// The reason to start over if the table is another one.
+/// The reason to start over: the table is another one.
 const GONE: &str = "the table does not have the last reading that was stored";
 
 /// Looks for the last reading that an interrupted import stored.

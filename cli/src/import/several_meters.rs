@@ -13,9 +13,9 @@ const MAX_NAMED: usize = 8;
 pub(super) struct Meters {
     /// The devices that are behind no other meter.
     devices: Vec<String>,
-    /// Devices of `devices` whose role nothing tells.
+    /// The devices in `devices` whose role is unknown.
     unsure: Vec<String>,
-    /// Devices with several counters whose role nothing tells, and these counters.
+    /// Devices with several counters of unknown role, and these counters.
     several: Vec<(String, Vec<String>)>,
 }
 
@@ -29,12 +29,14 @@ impl Meters {
     ) {
         let meter = Meter::of(metrics).filter(|meter| meter.is_counter && !meter.used.is_empty());
         let Some(meter) = meter else { return };
+
         if !is_behind {
             self.devices.push(device.to_owned());
             if meter.is_unsure {
                 self.unsure.push(device.to_owned());
             }
         }
+
         if meter.is_unsure && meter.used.len() > 1 {
             let used = meter.used.iter().map(ToString::to_string).collect();
             self.several.push((device.to_owned(), used));

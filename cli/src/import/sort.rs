@@ -95,6 +95,7 @@ pub(crate) fn sorted<T: Sortable>(
         bytes += (item.bytes() + group.len() + KEY) as u64;
         run.push(((group, at, count), item));
         count += 1;
+
         if taken > size {
             run.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
             let before = runs.last().map_or(0, |(_, to)| *to);
@@ -142,6 +143,7 @@ fn write<T: Sortable>(
         Some(file) => file,
         none => none.insert(BufWriter::new(tempfile::tempfile()?)),
     };
+
     let from = file.stream_position()?;
     for entry in run.drain(..) {
         serde_json::to_writer(&mut *file, &entry)?;
@@ -237,6 +239,7 @@ impl<T: Sortable> Iterator for Run<T> {
             Self::Memory(entries) => return entries.next().map(Ok),
             Self::Disk(reader) => reader,
         };
+
         let mut text = String::new();
         match reader.read_line(&mut text) {
             Ok(0) => None,
@@ -257,6 +260,7 @@ impl Read for FilePart {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.to - self.from).unwrap_or(usize::MAX);
         let wanted = buffer.len().min(left);
+
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(SeekFrom::Start(self.from))?;
         let read = file.read(&mut buffer[..wanted])?;

@@ -100,7 +100,7 @@ impl Spool {
         Self { file, path, span, reached: None, is_whole: false, fetched: 0, held: None }
     }
 
-    /// Reads how far an earlier run came, and cuts off what it did not finish. Returns `None` if the points are to be
+    /// Reads how far an earlier run came, and cuts off an unfinished member. Returns `None` if the points are to be
     /// fetched anew, because they were imported or a person asks for it.
     fn kept(mut file: File, path: &Path, of: &str, is_again: bool) -> anyhow::Result<Option<Self>> {
         let (marks, end) = read_marks(&file)?;
@@ -158,6 +158,7 @@ impl Spool {
             )),
             _ => error,
         })?;
+
         self.append(&[], &Mark::Whole)
     }
 
@@ -172,6 +173,7 @@ impl Spool {
             after.as_ref().is_some_and(|reached| reached.context == context.to_string())
         };
         let first = contexts.iter().position(is_reached).unwrap_or_default();
+
         for context in &contexts[first..] {
             let done = after.take().map(|reached| (reached.measurement, reached.until));
             for window in Windows::new(Arc::clone(server), context.clone(), done, self.span)? {

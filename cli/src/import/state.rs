@@ -1,4 +1,4 @@
-//! The state of an import: how far it came, and what devices had before it. A file of JSON lines beside the imported
+//! The state of an import: its progress, and the state of devices before it. A file of JSON lines beside the imported
 //! file, which becomes the import's report. Sends nothing.
 
 use std::collections::BTreeMap;
@@ -44,18 +44,18 @@ pub(super) struct ImportState {
     had_sent: bool,
 }
 
-/// What the file says. Changes are noted in the file, too.
+/// The facts in the file. Each change of a fact is written to the file, too.
 #[derive(Debug, Default, Clone)]
 pub(super) struct ImportFacts {
     pub(super) import: ImportHead,
     pub(super) stored: StoredLines,
-    /// What each device had before the import.
+    /// The state of each device before the import.
     pub(super) devices: BTreeMap<DeviceId, DeviceBefore>,
-    /// By room, whether the registry did not have it before the import.
+    /// Whether each room is new: the registry did not have it before the import.
     pub(super) rooms: BTreeMap<RoomId, bool>,
     /// The newest reading of each device.
     pub(super) sent: BTreeMap<DeviceId, LastSent>,
-    /// The end of the take-back of the import.
+    /// The time at which a take-back of the import ended.
     pub(super) taken_back: Option<Timestamp>,
     /// Whether a take-back has begun, so that some of the devices may be gone.
     pub(super) is_take_back_begun: bool,
@@ -104,7 +104,7 @@ pub(super) struct ImportHead {
     began: Option<Timestamp>,
 }
 
-/// What a device had before the import.
+/// The state of a device before the import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DeviceBefore {
     /// Whether the registry did not have the device.
@@ -154,7 +154,7 @@ impl From<&Reading> for Witness {
     }
 }
 
-/// A hash of the lines from the first one on, because their order may change although the file does not.
+/// A hash of all lines from the first one on. The order of the lines may change although the file does not.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Passed(Sha256);
 
@@ -176,7 +176,7 @@ impl Passed {
 #[error("what is imported begins with other lines than those that are stored")]
 pub(super) struct OrderChanged;
 
-/// Which import a state belongs to.
+/// The import to which a state belongs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImportName<'a> {
     pub(super) file: &'a Path,
@@ -190,8 +190,8 @@ pub(super) struct ImportName<'a> {
 }
 
 impl ImportState {
-    /// Reads the state of an interrupted import of the same file to the same target. What devices had before its first
-    /// run stays known if the file has changed since, or if the import is to start `again`.
+    /// Reads the state of an interrupted import of the same file to the same target. If the file has changed since, or
+    /// if the import is to start `again`, the import starts over, but keeps the state of devices before its first run.
     pub(super) fn of(name: ImportName<'_>, again: bool) -> anyhow::Result<Self> {
         // Reading from a pipe would consume the input.
         let is_file = name.file.is_file();
@@ -214,7 +214,7 @@ impl ImportState {
         progress_file::ensure_ours::<StateLine>(&path)?;
         let mut earlier = ImportFacts { import: import.clone(), ..ImportFacts::default() };
         read_lines(&path)?.into_iter().for_each(|line| earlier.apply(line));
-        // What was sent may be stored, also if no round counts as stored, and only this file can take it back.
+        // Sent readings may be stored even if no round counts as stored, and only this file can take them back.
         if !again && !earlier.sent.is_empty() && earlier.taken_back.is_none() {
             progress_file::ensure_same(&path, Some(&earlier.import.of), &import.of)?;
         }
@@ -271,7 +271,7 @@ impl ImportState {
         self.sync()
     }
 
-    /// Notes what a device had before the import.
+    /// Notes the state of a device before the import.
     pub(super) fn note_device(
         &mut self,
         device: &DeviceId,
@@ -298,8 +298,8 @@ impl ImportState {
         self.sync()
     }
 
-    /// Checks that this import begins with the stored lines. Otherwise the import starts over, but keeps what is known
-    /// of the time before the first run.
+    /// Checks that this import begins with the stored lines. Otherwise the import starts over, but keeps the state of
+    /// devices and rooms before the first run.
     pub(super) fn ensure_same(&mut self, lines: u64, passed: &Passed) -> anyhow::Result<()> {
         if lines == self.stored.lines && self.stored.digest == passed.digest() {
             return Ok(());
@@ -308,15 +308,15 @@ impl ImportState {
         Err(OrderChanged.into())
     }
 
-    /// Starts over at the first line, and forgets what devices had before the import, because the table may be another
-    /// one.
+    /// Starts over at the first line, and forgets the state of devices and rooms before the import, because the table
+    /// may be another one.
     pub(super) fn restart(&mut self) {
         let (path, lock, import) = (self.path.take(), self.lock.take(), self.import.clone());
         *self = Self { path, lock, ..Self::begun(import) };
     }
 
-    /// Starts over at the first line in a table that cannot be asked whether it has what was stored. What is known of
-    /// the time before the first run stays.
+    /// Starts over at the first line, because the table cannot be asked whether it has the stored lines. Keeps the
+    /// state of devices and rooms before the first run.
     pub(super) fn start_over(&mut self) {
         self.known.stored = StoredLines::default();
     }
@@ -368,7 +368,7 @@ impl ImportState {
         path.exists().then_some(path)
     }
 
-    /// Forgets what this run has sent, because the server refused all of it.
+    /// Forgets the readings that this run has sent, because the server refused all of them.
     pub(super) fn forget_refused(&mut self) {
         if !self.had_sent {
             self.known.sent.clear();
@@ -416,7 +416,7 @@ impl ImportState {
         bail!("too many reports are beside {}", path.display())
     }
 
-    /// Appends a line to the file, and notes what it says.
+    /// Appends a line to the file, and applies its fact.
     fn note(&mut self, line: StateLine) -> anyhow::Result<()> {
         if let Some((file, path)) = self.open()? {
             let text = serde_json::to_string(&line)? + "\n";
@@ -431,7 +431,7 @@ impl ImportState {
         file.sync_data().with_context(|| progress_file::cannot_write(path))
     }
 
-    /// Opens the file for this run. What is known so far is written anew, so that a line that a crash cut off is gone.
+    /// Opens the file for this run. Writes all facts anew, which removes a line that a crash cut off.
     fn open(&mut self) -> anyhow::Result<Option<(&mut File, &Path)>> {
         let Some(path) = self.path.as_deref() else { return Ok(None) };
         if self.file.is_none() {
@@ -456,7 +456,7 @@ impl ImportFacts {
             StateLine::Sending(sent) => self.sent.extend(sent),
             StateLine::Stored(stored) => self.stored = stored,
             StateLine::TakeBack { ended } => {
-                // Some of it may be deleted, so an import that continues would leave it out.
+                // Some stored lines may be deleted, and an import that continues would skip them.
                 self.stored = StoredLines::default();
                 self.taken_back = ended;
                 self.is_take_back_begun = true;
@@ -464,7 +464,7 @@ impl ImportFacts {
         }
     }
 
-    /// The lines that say all of it.
+    /// The lines that hold all facts.
     fn lines(&self) -> Vec<StateLine> {
         let devices = self.devices.clone().into_iter();
         let rooms = self.rooms.clone().into_iter();
@@ -477,8 +477,8 @@ impl ImportFacts {
     }
 }
 
-/// The lines of a file. A crash may have cut off the last one, which is left out. Without another line it would not be
-/// known what an import brought.
+/// The lines of a file. A crash may have cut off the last line, which is left out. Any other damaged line is an error,
+/// because without it a take-back would not know everything that the import stored.
 fn read_lines(path: &Path) -> anyhow::Result<Vec<StateLine>> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -509,8 +509,10 @@ fn fingerprint_of(file: &Path, options: &str) -> anyhow::Result<String> {
     let length = metadata.len();
     // A newer time of modification means another file, wherever the file was changed.
     let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+
     let mut beginning = Vec::new();
     opened.take(FINGERPRINTED).read_to_end(&mut beginning).with_context(context)?;
+
     let mut hash = Sha256::new();
     hash.update(&beginning);
     hash.update(modified.unwrap_or_default().as_nanos().to_be_bytes());

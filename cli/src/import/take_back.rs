@@ -1,4 +1,5 @@
-//! `roomtide import --take-back`: deletes what an import brought, as its report says. Sends no reading.
+//! `roomtide import --take-back`: deletes the readings, new devices and new rooms in an import's report. Sends no
+//! reading.
 
 use std::ops::Range;
 
@@ -17,7 +18,7 @@ use crate::client::Client;
 use crate::delete;
 use crate::output::{counted, print};
 
-/// What no report tells.
+/// The remark about everything that stays, because no report records it.
 const STAYS: &str = "\
 what it taught of devices that were there before stays; so do its annotations, its tariffs, and rooms that only its \
 descriptions name";
@@ -50,7 +51,7 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
             delete::confirm(&question, "yes", || Ok(()))?;
         }
 
-        // Before anything is deleted, so that the same import does not continue after lines that are deleted.
+        // Noted before anything is deleted, so that the same import does not continue after lines that are deleted.
         state.note_take_back(None)?;
         Brought::of(&state).take_back(client).with_context(|| {
             format!("not all is taken back; the same command continues, and --url names another address than {url}")
@@ -61,8 +62,8 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The address at which is deleted. A directory has no address of its own: at a guessed one the devices of another table
-/// may have the same names.
+/// The address of the server that deletes. An import into a directory has no address, and none is guessed: the devices
+/// of another table may have the same names.
 fn url_of<'a>(named: Option<&'a str>, state: &'a ImportState) -> anyhow::Result<&'a str> {
     let ImportHead { of, url, .. } = &state.import;
     named.or(url.as_deref()).with_context(|| {
@@ -70,11 +71,11 @@ fn url_of<'a>(named: Option<&'a str>, state: &'a ImportState) -> anyhow::Result<
     })
 }
 
-/// What an import brought.
+/// The readings, devices and rooms that an import added.
 #[derive(Debug, Default)]
 struct Brought<'a> {
     readings: Vec<(&'a DeviceId, Range<Timestamp>)>,
-    /// For each device the time from which it had readings before the import: these stay.
+    /// The time from which a device's readings stay, because some were there before the import.
     kept: Vec<(&'a DeviceId, Timestamp)>,
     new_devices: Vec<&'a DeviceId>,
     new_rooms: Vec<&'a RoomId>,
@@ -100,7 +101,8 @@ impl<'a> Brought<'a> {
         brought
     }
 
-    /// Fails if a server has no device and no new room of the import: it is another server, or nothing is left to delete.
+    /// Fails if a server has no device and no new room of the import: it is another server, or nothing is left to
+    /// delete.
     fn ensure_any_is_there(&self, client: &Client) -> anyhow::Result<()> {
         let devices = self.readings.iter().map(|(device, _)| format!("/devices/{device}"));
         let rooms = self.new_rooms.iter().map(|room| format!("/rooms/{room}"));
@@ -126,7 +128,7 @@ impl<'a> Brought<'a> {
         }
 
         for (device, span) in &self.readings {
-            // Gone or being deleted, as by a take-back that stopped.
+            // The device is gone or being deleted, for example by a take-back that stopped.
             if Described::ask(client, device.as_str())?.is_none() {
                 print(format_args!("{device} has no readings any more"));
                 continue;

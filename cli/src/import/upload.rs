@@ -79,6 +79,7 @@ impl fmt::Display for Summary {
         let rate = self.stored as f64 / self.seconds.max(0.001);
         let stored = counted(self.stored, "reading");
         write!(f, "{stored} stored in {:.1} s ({rate:.0} a second)", self.seconds)?;
+
         if self.folded > 0 {
             let text = "joined another of the same device and timestamp";
             write!(f, "\n{} {text}", counted(self.folded, "line"))?;
@@ -99,6 +100,7 @@ impl fmt::Display for Summary {
             let text = "refused by the server before the import was interrupted (--again sends all once more)";
             write!(f, "\n{} {text}", counted(self.refused_before, "reading"))?;
         }
+
         write!(f, "{}", self.refusals)
     }
 }
@@ -121,10 +123,12 @@ pub(super) fn run(
     let unsaid = UnsaidAbouts::default();
     let mut upload =
         Upload { sender: &sender, imported, options, bar, summary: &mut summary, unsaid };
+
     let result = upload.send_rounds(&mut rounds, &mut storing);
     let result = result.and_then(|()| upload.restore(registry));
+
     summary.stored = sender.stored();
-    // After a failure too, because a round that was sent before may still be being stored.
+    // Waits after a failure too, because an earlier round may not be stored yet.
     let result = result.and(storing.end());
 
     // Answered readings that are only in memory do not count.
@@ -199,8 +203,8 @@ impl UnsaidAbouts {
     }
 }
 
-/// Splits a description into parts of at most [`MAX_ABOUT`] bytes. Each part has all that is not of a metric. A metric
-/// whose description makes a part too long is left out.
+/// Splits a description into parts of at most [`MAX_ABOUT`] bytes. Each part has everything that is not about a metric.
+/// A metric whose description makes a part too long is left out.
 fn parts_of(about: About) -> BTreeMap<usize, About> {
     let is_short = |about: &About| {
         let json = serde_json::to_string(&AboutBody::from(about.clone()));
@@ -251,6 +255,7 @@ impl Upload<'_> {
             self.summary.refusals.extend(round.refusals);
             self.summary.folded += round.folded;
         }
+
         storing.end()?;
         self.summary.seconds = watch.elapsed().as_secs_f64();
         Ok(())
@@ -263,6 +268,7 @@ impl Upload<'_> {
             self.summary.refused_before = state.stored.refused;
             state.stored.lines
         };
+
         while let Some(round) = rounds.next_stored(done)? {
             self.summary.refusals.extend(round.refusals);
         }
@@ -280,6 +286,7 @@ impl Upload<'_> {
         let saying = self.unsaid.keep_unsaid(round);
         let refusals = send(&round.readings, self.sender, self.options)?;
         let refused: HashSet<_> = refusals.iter().filter_map(|(_, read)| read.map(key)).collect();
+
         // The registry decides the room of other readings.
         let keeps_room = self.options.keeps_rooms && !self.options.merge;
         let stored = round.readings.iter().filter(|read| !refused.contains(&key(read)));
@@ -288,10 +295,11 @@ impl Upload<'_> {
             stored.room.take_if(|_| !keeps_room);
             stored
         });
+
         let said = saying.iter().filter(|(key, _)| !refused.contains(*key));
         said.for_each(|(_, part)| self.unsaid.note_said(part));
 
-        // Lines that are only a part of a reading, or none, count as well.
+        // Lines that became no reading of their own count as well.
         self.bar.set_position(round.end);
         let sent = SentRound {
             readings: self.sender.stored(),
@@ -304,7 +312,7 @@ impl Upload<'_> {
         Ok(sent)
     }
 
-    /// Restores what the file describes of devices and rooms.
+    /// Restores the entries of the registry that the file has.
     fn restore(&mut self, registry: &[RegistryLine]) -> anyhow::Result<()> {
         self.summary.unset = registry.iter().filter(|line| line.is_empty()).count();
         let say = |text| self.bar.suspend(|| print(text));

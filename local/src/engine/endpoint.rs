@@ -1,7 +1,7 @@
 //! The engine's endpoint: `DynamoDB`'s protocol over HTTP, for programs that have its key. Knows no table.
 //!
-//! The engine's own server is not used, because it answers everybody who reaches the port: every user of the machine
-//! and, since it allows every origin, every web page that is open there.
+//! The engine's own server is not used, because it answers everybody who reaches the port: every user of the machine,
+//! and every web page that is open there, because it allows every origin.
 
 use std::sync::Arc;
 

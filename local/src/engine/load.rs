@@ -22,15 +22,15 @@ pub(crate) struct Unchanged {
     pub(crate) version: Option<u64>,
 }
 
-/// Attributes that are not kept from the stored item: a new whole reading leaves them out if it has no room or does not
-/// expire.
+/// Attributes of the stored item that a merge does not keep: the merged reading lacks them only if it has no room or
+/// does not expire.
 const MAY_LACK: [&str; 4] = [ROOM, NAMED, NAMED_ROOM, TTL];
 
 /// An item to put.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NewItem {
     pub(crate) item: Item,
-    /// Whether attributes of the stored item stay if the new one does not name them, as for a merged reading.
+    /// Whether the stored item's further attributes are kept, as for a merged reading.
     pub(crate) keeps_others: bool,
 }
 

@@ -8,7 +8,8 @@ use tokio::sync::Notify;
 
 use super::writer::Turns;
 
-/// A time that is longer than any pause of a message, which is at most the visibility time-out.
+/// Longer than any pause of a message, which is at most the visibility time-out. A later due time comes from a clock
+/// that was ahead.
 const MAX_PAUSE: TimeDelta = TimeDelta::hours(1);
 
 /// A queue of messages, in a table beside the engine's own.

@@ -122,7 +122,7 @@ impl Ranges {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let mut statement = connection.prepare_cached(&statement)?;
 
-        // The range begins after the start key, so that no earlier row is read.
+        // The bounds begin at the start key, so that SQLite reads no row before it.
         let (first, last) = match &wanted.after {
             Some(after) if wanted.is_ascending => (after, &wanted.last),
             Some(after) => (&wanted.first, after),
@@ -151,6 +151,7 @@ impl Ranges {
             bytes += size;
             count += 1;
         }
+        // As in DynamoDB, a page that reaches the limit has a start key for the next page, even if that page is empty.
         has_more |= count == wanted.limit;
 
         let units = read_capacity_units_with_consistency(bytes, wanted.is_consistent);

@@ -42,7 +42,7 @@ pub(crate) struct StreamRecord {
 }
 
 impl Stream {
-    /// The stream of `table`; `turns` must be to the same file as `database`.
+    /// Opens the stream of `table`. The connection in `turns` must be to the file of `database`.
     pub(super) fn open(database: &Database, turns: Turns, table: &str) -> anyhow::Result<Self> {
         let request =
             ListStreamsRequest { table_name: Some(table.to_owned()), ..Default::default() };

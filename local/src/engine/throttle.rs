@@ -79,8 +79,7 @@ impl Throttle {
         Self { watch: Stopwatch::start(), buckets: Mutex::new(buckets.into()) }
     }
 
-    /// Performs an operation if there is capacity for it. Of a batch of puts, performs as many as there is capacity
-    /// for.
+    /// Performs an operation if there is capacity for it; of a batch of puts, as many puts as there is capacity for.
     pub(super) async fn run(
         &self,
         operation: &str,

@@ -195,7 +195,7 @@ impl WriterConnection {
             BatchRequest::Statements(request) => {
                 let answer = batch_execute_statement::execute(&self.storage, request).await?;
 
-                // The engine does not undo what a failed statement has already written.
+                // The engine does not undo the writes of a failed statement, so the whole request fails here.
                 let errors = answer.responses.iter().filter_map(|response| response.error.as_ref());
                 let mut halfway =
                     errors.filter(|error| !WRITES_NOTHING.contains(&error.code.as_str()));

@@ -34,6 +34,7 @@ impl Authorizer {
         let mut log = WideEvent::begin("authorizer");
         let session = Session::new(&self.store, invocation, SystemClock.now());
         let grant = self.authenticator.authenticate(request, session, &mut log).await;
+
         // Refusals are not logged, only failures of the table.
         if let Err(problem) = &grant
             && problem.kind != ProblemKind::Unauthorized

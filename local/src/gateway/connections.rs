@@ -96,6 +96,7 @@ pub(super) async fn serve<F, A>(
     }
 
     drop(listener);
+    // All slots are free again when the last connection has ended.
     let all = u32::try_from(limits.connections).expect("a process has not so many files");
     drop(slots.acquire_many(all).await);
 }
@@ -172,8 +173,8 @@ async fn becomes_true(value: &mut watch::Receiver<bool>) {
     drop(value.wait_for(|value| *value).await);
 }
 
-/// Receives and drops what the client still sends. Closing a connection with unread bytes resets it, and
-/// the client would lose the answer.
+/// Receives and drops the bytes that the client still sends. Closing a connection with unread bytes resets it, and the
+/// client would lose the answer.
 async fn linger(mut stream: TcpStream) {
     let drain = async {
         stream.shutdown().await?;

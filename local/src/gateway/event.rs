@@ -80,7 +80,7 @@ pub(crate) fn event(
     serde_json::from_value(event)
 }
 
-/// A time as Apache's log has it.
+/// A time in the format of Apache's log, which API Gateway uses.
 fn time_of_log(now: Timestamp) -> String {
     let time = DateTime::from_timestamp_millis(now.as_millis()).unwrap_or_default();
     time.format("%d/%b/%Y:%H:%M:%S %z").to_string()
@@ -96,6 +96,7 @@ pub(crate) fn put_body(event: &mut ApiGatewayV2httpRequest, body: Vec<u8>) {
     if body.is_empty() {
         return;
     }
+
     let header =
         |name| event.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let text = if is_text(header(CONTENT_TYPE), header(CONTENT_ENCODING)) {
@@ -103,6 +104,7 @@ pub(crate) fn put_body(event: &mut ApiGatewayV2httpRequest, body: Vec<u8>) {
     } else {
         Err(body)
     };
+
     event.is_base64_encoded = text.is_err();
     event.body = Some(text.unwrap_or_else(|bytes| STANDARD.encode(bytes)));
 }

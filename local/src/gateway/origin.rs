@@ -7,8 +7,8 @@ use http::Method;
 use http::header::{HOST, ORIGIN};
 use http::request::Parts;
 
-/// Returns the reason to refuse a request, if a web page may have sent it whose origin is neither ours nor `page`. Such
-/// a page may use its own name or, after DNS rebinding, ours.
+/// Returns the reason to refuse a request, if it may come from a web page whose origin is neither ours nor `page`. Such
+/// a page sends its own `Origin` or, after DNS rebinding, its own name as `Host`.
 ///
 /// `Sec-Fetch-Site` is a second check: a browser sends that header also with requests without `Origin`, such as for an
 /// image, and no page can change it. Programs that are not browsers send neither header. Our own page may be opened by
@@ -44,7 +44,7 @@ pub(super) fn refusal(parts: &Parts, page: Option<&str>) -> Option<String> {
         return refused("Origin", origin);
     }
 
-    // `none` means that a person typed the address. A page on another port of this machine is same-site.
+    // `none` means that a person typed the address. A page on another port of this machine is `same-site`.
     let site = headers.get("sec-fetch-site").map(|value| value.to_str().unwrap_or_default());
     let is_followed = parts.method == Method::GET
         && parts.uri.path() == "/"

@@ -45,7 +45,7 @@ impl Holding {
         std::mem::take(&mut *self.held())
     }
 
-    /// Takes all held readings out, without what they say of their devices: the registry has it already.
+    /// Takes all held readings out, without their `about`, which the registry has already.
     pub(super) fn take_learned(&self) -> Held {
         let mut held = self.take();
         for held in held.values_mut().flat_map(BTreeMap::values_mut) {
@@ -73,8 +73,8 @@ impl Holding {
         for reading in readings {
             let of_device = held.entry(reading.device.clone()).or_default();
             let known = of_device.remove(&reading.at);
-            // The registry function sees only one of the two readings, so the new one keeps what the earlier said of
-            // the device.
+            // The registry function sees only one of the two readings, so the new reading keeps the `about` of the
+            // earlier one.
             let said = known.as_ref().and_then(|known| known.reading.about.clone());
 
             let mut new = HeldReading { reading: reading.clone(), is_merged };
@@ -84,6 +84,7 @@ impl Holding {
             for about in said.into_iter().chain(new.reading.about.take()) {
                 new.reading = new.reading.with_about(*about);
             }
+
             of_device.insert(reading.at, new);
         }
     }
@@ -169,7 +170,7 @@ impl MarkLateChanges for Holding {
     }
 }
 
-/// Hands ports on to the table, which they use as if nothing were held back.
+/// Implements ports by calling the table directly, as if no reading were held back.
 macro_rules! hand_on {
     ($($port:ident { $(
         fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty;

@@ -2,8 +2,8 @@
 //!
 //! The rules are those of `ReportBatchItemFailures` with `BisectBatchOnFunctionError`. Records before the first
 //! reported failure are done; the rest is tried again from that record. A batch that fails as a whole is tried again in
-//! halves, which uses up no attempt. One rule is kinder than AWS: when the attempts of a partial failure are used up,
-//! only the failed record is given up, and not all records after it in its batch.
+//! halves, which uses up no attempt. One rule differs from AWS: when the attempts of a partial failure are used up,
+//! only the failed record is given up, and not all records after it.
 
 use std::ops::Range;
 

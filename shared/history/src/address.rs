@@ -1,4 +1,4 @@
-//! The address of a server, and how a Roomtide is told from an InfluxDB. Sends nothing.
+//! The address of a server, and the difference between the answers of a Roomtide and an InfluxDB. Sends nothing.
 
 use std::net::IpAddr;
 
@@ -29,7 +29,8 @@ pub fn is_http(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
-/// Fails if an address has a query or a fragment, without a word of them: no path can follow, and they may be a secret.
+/// Fails if an address has a query or a fragment, because no path can follow it. The error does not repeat them: they
+/// may be a secret.
 pub fn ensure_no_query(url: &str) -> anyhow::Result<()> {
     ensure!(
         !url.contains(['?', '#']),
@@ -49,8 +50,8 @@ pub fn split_login(url: &str) -> (Option<&str>, String) {
     }
 }
 
-/// The proxy to an address, as the environment names it. Requests to this machine take none: at the proxy, the same
-/// address means the proxy's machine.
+/// The proxy for an address, from the environment. Requests to this machine use no proxy, because for a proxy the same
+/// address means the proxy's own machine.
 pub fn proxy_to(url: &str) -> Option<ureq::Proxy> {
     let uri: http::Uri = url.parse().unwrap_or_default();
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);

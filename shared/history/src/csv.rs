@@ -41,6 +41,7 @@ impl<R: BufRead> CsvRows<R> {
         let parser = builder.from_reader(Cursor::default());
         let mut rows = Self { lines, parser };
         rows.parse_line()?;
+
         match rows.read()? {
             Some(Ok((_, header))) => Ok((header, separator, rows)),
             Some(Err(refusal)) => bail!("the header row {}", refusal.reason),
@@ -58,6 +59,7 @@ impl<R: BufRead> CsvRows<R> {
                 None => return Ok(None),
             }
         }
+
         let row = text_of(row).map_err(|reason| self.lines.refusal(reason));
         Ok(Some(row.map(|row| (self.lines.line, row))))
     }
@@ -67,7 +69,7 @@ impl<R: BufRead> CsvRows<R> {
         let text = self.parser.get_mut().get_mut();
         std::mem::swap(text, &mut self.lines.text);
         if text.last() != Some(&b'\n') {
-            text.push(b'\n'); // which the last line of a file may lack
+            text.push(b'\n'); // the last line of a file may have none
         }
         self.parser.seek_raw(SeekFrom::Start(0), csv::Position::new())
     }
@@ -88,11 +90,13 @@ fn text_of(row: ByteRecord) -> Result<StringRecord, String> {
         let column = error.utf8_error().field() + 1;
         format!("is not UTF-8 in column {column}; `iconv -f WINDOWS-1252 -t UTF-8` converts a file of Windows")
     })?;
+
     row.trim();
     Ok(row)
 }
 
-/// Reads a CSV with a header row that is received at `now`. Rows with amounts stay rows until these are added up.
+/// Reads a CSV with a header row that is received at `now`. Rows with amounts stay [`Line::Row`]s until the amounts are
+/// added up.
 pub fn read(
     lines: TextLines<impl BufRead + Send + 'static>,
     columns: &Columns,
@@ -128,10 +132,12 @@ pub fn read(
                 // Rows that wait for a later one are resolved.
                 passes.finish(&mut lines);
             }
+
             ready.extend(lines.into_iter().map(|line| match line {
                 Line::Row(row) if !has_totals => Ok(row_line(&row, now)),
                 line => Ok(line),
             }));
+
             // After an error every further read would fail too, so the lines end with it.
             match read {
                 Ok(row) => next = row,
@@ -158,6 +164,7 @@ pub fn separator(header: &[u8]) -> u8 {
             *count += 1;
         }
     }
+
     // Of equally frequent separators, the last is taken.
     let most = counts.into_iter().max_by_key(|(_, count)| *count);
     most.map_or(b',', |(separator, _)| separator)

@@ -40,10 +40,12 @@ pub fn json(text: &[u8]) -> Option<Result<String, String>> {
             .starts_with(b"{")
             .then(|| String::from_utf8(json.to_vec()).map_err(|_| "is not UTF-8".to_owned()));
     }
+
     let line = ingest::read_line(text)?;
     if text.last() != Some(&b'\n') {
         return Some(Err(CUT.to_owned()));
     }
+
     Some(line.map_err(|error| error.to_string()).and_then(|line| reading(&line)))
 }
 
@@ -70,6 +72,7 @@ fn reading(line: &LineTexts<'_>) -> Result<String, String> {
     let nanos = line.timestamp.ok_or("has no timestamp")?;
     let at =
         Timestamp::from_millis(nanos.div_euclid(MILLISECOND)).map_err(|why| why.to_string())?;
+
     let mut json = format!(r#"{{"device_id":"{device}","timestamp":"{at}""#);
     if let Some(room) = room {
         write!(json, r#","{ROOM}":"{room}""#).expect("a text takes everything");

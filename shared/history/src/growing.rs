@@ -8,7 +8,7 @@ use std::time::SystemTime;
 /// The reason to refuse an incomplete last line.
 pub const CUT: &str = "is the last line, without an end, of a file that is being written: it may be cut; import it again later";
 
-/// A file, as it was when the import began. Clones share the first look at the file.
+/// A file that may grow, with its state when the import began. Clones share the note about an open last line.
 #[derive(Debug, Clone, Default)]
 pub struct Growing {
     path: PathBuf,
@@ -18,13 +18,13 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// Looks at a file for the first time.
+    /// Notes the state of a file before its lines are read.
     pub fn of(path: &Path) -> Self {
         Self { path: path.to_owned(), seen: look(path), ..Self::default() }
     }
 
-    /// Returns whether a last line without a line end may be read, because nothing was written since the first look.
-    /// Notes that there is such a line.
+    /// Returns whether a last line without a line end may be read, because nothing was written since the import began.
+    /// If so, notes that there is such a line.
     pub fn takes_open_end(&self) -> bool {
         let is_same = look(&self.path) == self.seen;
         self.is_open_ended.store(is_same, Ordering::Relaxed);
@@ -50,7 +50,7 @@ impl Growing {
     }
 }
 
-/// The length of a file, and when it was last written.
+/// The length of a file and the time of the last write; `None` for anything but a file.
 fn look(path: &Path) -> Option<(u64, Option<SystemTime>)> {
     let is = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     Some((is.len(), is.modified().ok()))

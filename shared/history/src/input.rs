@@ -1,4 +1,4 @@
-//! An open file of a source: what it is, its lines and its bytes. Finds no path.
+//! An open file of a source: its kind, its lines and its bytes. Finds no path.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
@@ -37,9 +37,11 @@ pub fn open(
     let cannot_read = || format!("cannot read {}", path.display());
     let is_compressed = is_gzip(&mut raw).with_context(cannot_read)?;
     let mut reader = decompressed(raw).with_context(cannot_read)?;
+
     if reader.fill_buf().with_context(cannot_read)?.starts_with(b"\xef\xbb\xbf") {
-        reader.consume(3); // a mark of UTF-8, which is no part of the first record
+        reader.consume(3); // the byte order mark of UTF-8 is no part of the first record
     }
+
     let beginning = reader.fill_buf().with_context(cannot_read)?;
     let is_empty = beginning.iter().all(u8::is_ascii_whitespace);
     let format = kind::of(beginning, path, format)?;
@@ -64,7 +66,8 @@ fn is_gzip(reader: &mut impl BufRead) -> io::Result<bool> {
 }
 
 impl InputFile {
-    /// Reads the lines of readings that the file has. Fails if the file has points.
+    /// Reads the lines of readings that the file has. Fails if the file has points. Reads a Shelly meter's log as
+    /// ordinary CSV.
     pub fn lines(
         self,
         columns: &Columns,

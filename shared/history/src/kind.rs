@@ -101,8 +101,8 @@ impl Format {
         !matches!(self, Self::Csv | Self::Ndjson | Self::ExportedLines)
     }
 
-    /// Whether the share of the file's bytes that are read is the progress of reading it. A database is not read in the
-    /// order of its bytes, and a meter's log is read whole before its points are made.
+    /// Whether the share of the file's bytes that were read shows the progress. A database is not read in the order of
+    /// its bytes, and a meter's log is read whole before its points are made.
     pub const fn is_read_in_order(self) -> bool {
         !self.has_points() || matches!(self, Self::LineProtocol)
     }
@@ -135,6 +135,7 @@ pub fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Result<Fo
         }
         bail!("{shown} is not a text; {KNOWN}");
     };
+
     ensure_not_foreign(bytes, path)?;
 
     let header = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or_default();
@@ -161,6 +162,7 @@ pub fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Result<Fo
     if is_line_protocol(bytes) {
         return Ok(Format::LineProtocol);
     }
+
     // A header row has at least two columns: a timestamp and a metric.
     if header.iter().any(|byte| b",;\t".contains(byte)) {
         return Ok(Format::Csv);
@@ -188,9 +190,9 @@ fn ensure_not_foreign(bytes: &[u8], path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the kind that the first bytes tell whatever a person asked for.
+/// Returns the kind that the first bytes prove, whatever kind a person asked for.
 ///
-/// All databases of SQLite begin alike. The names of their tables follow in the first page, if they fit into it.
+/// All databases of SQLite begin alike, so each counts as Home Assistant's here. The reader checks the tables.
 fn of_magic(bytes: &[u8]) -> Option<Format> {
     if is_archive(bytes) {
         return Some(Format::HomeAssistantBackup);
@@ -201,13 +203,13 @@ fn of_magic(bytes: &[u8]) -> Option<Format> {
     is_export(bytes).then_some(Format::ExportedLines)
 }
 
-/// Returns the kind of a CSV whose header row tells its maker.
+/// Returns the kind of a CSV whose header row shows which program wrote it.
 fn of_header(header: &[u8]) -> Option<Format> {
     let header = std::str::from_utf8(header).ok()?;
     shelly::is_header(header).then_some(Format::Shelly)
 }
 
-/// Whether the first line that is not a comment is line protocol, or a comment marks a Roomtide export.
+/// Whether the first line that is not a comment is line protocol, or the first line is a comment of InfluxDB's exports.
 fn is_line_protocol(bytes: &[u8]) -> bool {
     const EXPORT: [&[u8]; 4] = [b"DDL", b"DML", b"CONTEXT-DATABASE:", b"INFLUXDB EXPORT"];
     let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);

@@ -1,5 +1,5 @@
-//! What other programs kept of homes, as readings of their devices: files, databases, backups and a running InfluxDB.
-//! Knows no command line and no progress bar, and asks nothing of Roomtide.
+//! Reads the histories of homes that other programs kept, as readings of devices: from files, databases, backups and a
+//! running InfluxDB. Knows no command line and no progress bar, and asks nothing of Roomtide.
 
 pub mod address;
 pub mod csv;

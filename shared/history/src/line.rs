@@ -81,6 +81,7 @@ impl Line {
         if let Some(reason) = kind.and_then(|kind| kind.refusal()) {
             return refused(reason.to_owned());
         }
+
         let decoded = reading::decode(&record.json, now);
         decoded.map_or_else(refused, |reading| Self::Reading(HistoryReading { line, reading }))
     }

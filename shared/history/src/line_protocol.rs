@@ -46,8 +46,8 @@ impl TimePrecision {
     /// The unit in which lines are sent.
     pub const NANOSECONDS: Self = Self(1);
 
-    /// The refusal of a time, which the server read in nanoseconds, in the numbers of the file and with the option that
-    /// fits them. Any other refusal stays as it is.
+    /// Rewrites the server's refusal of a time: gives the number in the file's unit instead of nanoseconds, and the
+    /// command's option that fits. Returns any other refusal unchanged.
     pub fn explain(self, refusal: &str) -> String {
         self.of_file(refusal).unwrap_or_else(|| refusal.to_owned())
     }
@@ -120,10 +120,12 @@ impl<R: BufRead> LineFile<R> {
                 Some(line) => Some(line),
                 None => self.read()?,
             };
+
             let Some((number, mut text)) = next else {
                 self.contexts.finish()?;
                 return Ok(None);
             };
+
             if self.contexts.is_mark(&text) {
                 continue;
             }
@@ -131,16 +133,19 @@ impl<R: BufRead> LineFile<R> {
             if !self.contexts.takes() {
                 continue;
             }
+
             let is_unfinished = first.is_err_and(ingest::LineTextError::is_unfinished);
             if is_unfinished {
                 self.complete(&mut text)?;
             }
+
             let line = ingest::read_line(&text).expect("there was a line");
             let timestamp = line.as_ref().ok().and_then(|line| line.timestamp);
             if text.last() != Some(&b'\n') && is_cut(timestamp, self.before) {
                 self.notes.refuse(number, CUT.to_owned());
                 continue;
             }
+
             self.before = timestamp.or(self.before);
             match line.map_err(|error| error.to_string()).and_then(|line| self.point(&line, number))
             {
@@ -150,10 +155,11 @@ impl<R: BufRead> LineFile<R> {
         }
     }
 
-    /// Adds the following lines of a string that spans several. If the string has no end, these are read as lines of
-    /// their own.
+    /// Adds the following lines of a string that spans several lines. If the string has no end, these lines are read as
+    /// lines of their own.
     fn complete(&mut self, text: &mut Vec<u8>) -> anyhow::Result<()> {
         let mut whole = text.clone();
+
         for n in 0..MAX_LINES_OF_STRING {
             if n == self.ahead.len() {
                 match self.read()? {
@@ -197,7 +203,7 @@ impl<R: BufRead> LineFile<R> {
     }
 }
 
-/// Whether the last line, in a file that grows or was cut, has only a part of its timestamp.
+/// Whether the last line of a growing or cut file lacks digits of its timestamp: it has fewer than the line before.
 fn is_cut(timestamp: Option<i64>, before: Option<i64>) -> bool {
     let digits = |number: i64| number.unsigned_abs().checked_ilog10();
     timestamp.zip(before).is_some_and(|(last, before)| digits(last) < digits(before))

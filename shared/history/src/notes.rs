@@ -1,4 +1,4 @@
-//! A source's remarks, and its counts of what is left out, by name. Decides nothing.
+//! A source's remarks, and its counts of points and values that are left out, by reason. Decides nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -39,7 +39,7 @@ impl Notes {
         self.noted().says.push(text);
     }
 
-    /// Adds a remark that may be made several times, and is wanted once.
+    /// Adds a remark, unless the same remark was added before.
     pub fn say_once(&self, text: &str) {
         let mut noted = self.noted();
         if !noted.says.iter().any(|said| said == text) {

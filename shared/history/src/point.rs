@@ -111,7 +111,8 @@ pub fn text_field(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// A backslash at the end would escape the next character, and line protocol has no way to write one there.
+/// Escapes the characters `ends`. Drops backslashes at the end of the text: they would escape the next character, and
+/// line protocol has no way to write them there.
 fn escaped_with(text: &str, ends: &[char]) -> String {
     let text = text.trim_end_matches('\\');
     let mut escaped = String::with_capacity(text.len());

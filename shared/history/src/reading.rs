@@ -30,6 +30,7 @@ pub fn json(reading: &Reading) -> String {
         let about = serde_json::to_string(&AboutBody::from(About::clone(about)));
         json.extend([",\"about\":", &about.expect("a description is JSON")]);
     }
+
     json.push('}');
     json
 }

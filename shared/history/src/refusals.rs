@@ -105,9 +105,11 @@ impl fmt::Display for Refusals {
         if self.count > 0 {
             write!(f, "\nrefused      {}", self.count)?;
         }
+
         for alike in &self.first {
             write!(f, "\n  {alike}")?;
         }
+
         let hidden = self.count - self.first.iter().map(|refusals| refusals.count).sum::<u64>();
         if hidden > 0 {
             write!(f, "\n  and {hidden} more")?;

@@ -10,7 +10,7 @@ use crate::units::SeriesUnits;
 /// An iterator of a source's points.
 pub type Points = Box<dyn Iterator<Item = anyhow::Result<Point>> + Send>;
 
-/// What a source has.
+/// The content of a source.
 pub enum SourceItems {
     /// Points, as their sender would have written them in line protocol.
     Points(Points),

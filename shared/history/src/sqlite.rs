@@ -56,6 +56,7 @@ impl Database {
 
         let context = || format!("{shown} cannot be read as a database");
         let source = read_only(path).with_context(context)?;
+
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
         let log = Path::new(&log);
@@ -70,6 +71,7 @@ impl Database {
             [path, log].map(|file| std::fs::metadata(file).map_or(0, |metadata| metadata.len()));
         let taken_by = format_args!("{shown} is in use; a copy");
         ensure_room(taken_by, bytes.iter().sum())?;
+
         let no_copy = || format!("{shown} is in use and cannot be copied to a file");
         let mut target = Connection::open(directory.path().join(COPY))?;
         let copied = Backup::new(&source, &mut target).and_then(|backup| backup.step(ALL_PAGES));
@@ -82,8 +84,9 @@ impl Database {
         let cannot = || format!("{} cannot be unpacked into a file", shown.display());
         let file = File::create(directory.path().join(COPY)).map_err(Into::into);
         let mut file = with_room(file, cannot)?;
+
         match std::io::copy(&mut reader, &mut file) {
-            // As of a file that is cut: another directory would not help.
+            // The file is cut, for example, so another directory would not help.
             Err(error) if !matches!(error.kind(), StorageFull | QuotaExceeded) => {
                 return Err(error).with_context(|| format!("{} cannot be read", shown.display()));
             }
@@ -92,7 +95,7 @@ impl Database {
         Self::in_directory(directory, COPY, shown)
     }
 
-    /// Opens a database in a directory that is removed with it.
+    /// Opens a database in a directory, which is removed when the database is closed.
     pub(crate) fn in_directory(
         directory: TempDir,
         copy: &str,
@@ -103,8 +106,8 @@ impl Database {
     }
 }
 
-/// Makes a source of what `read` sends of a database. A query borrows its connection, so it runs in a thread of its
-/// own, and the points come through a channel.
+/// Makes a source of the points that `read` sends from a database. A query borrows its connection, so `read` runs in a
+/// thread of its own, and the points come through a channel.
 pub(crate) fn source(
     database: Database,
     notes: Notes,
@@ -113,7 +116,8 @@ pub(crate) fn source(
     let (points, taken) = mpsc::sync_channel(AHEAD);
     let output = PointOutput { points, notes: notes.clone() };
     thread::spawn(move || {
-        // Whole: a closure would take the connection alone, and the copy would be removed while it is read.
+        // Moves the whole database: otherwise the closure would take the connection alone, and the copy would be
+        // removed while it is read.
         let held = database;
         let context = || format!("{} cannot be read; is the database damaged?", held.name);
         if let Err(error) = read(&held.connection, &output).with_context(context) {

@@ -10,7 +10,7 @@ use crate::units::{Known, SeriesUnits};
 /// The settings of metrics, by device and metric.
 pub type Settings = BTreeMap<String, BTreeMap<String, Known>>;
 
-/// The kinds and units of metrics that a source knows. They complete readings before these are sent.
+/// The kinds and units of metrics that a source knows. They complete readings before the readings are sent.
 #[derive(Debug, Default, Clone)]
 pub struct Taught(Settings);
 
@@ -20,7 +20,7 @@ impl Taught {
         Self(settings(units, reader))
     }
 
-    /// Adds the settings to what a reading says of its device.
+    /// Adds the settings to a reading's `about`; the settings that the reading has itself stay.
     pub fn add_to(&self, reading: &mut Reading) {
         let Some(known) = self.0.get(reading.device.as_str()) else { return };
         let mut about = reading.about.take().unwrap_or_default();

@@ -46,10 +46,12 @@ impl<R: BufRead> TextLines<R> {
             self.reader.skip_until(b'\n')?;
             return Ok(Some(Err(self.refusal(format!("is longer than {MAX_LINE} bytes")))));
         }
+
         let is_open_ended = self.text.last() != Some(&b'\n') && !self.text.trim_ascii().is_empty();
         if is_open_ended && !self.growing.takes_open_end() {
             return Ok(Some(Err(self.refusal(CUT.to_owned()))));
         }
+
         Ok((read > 0).then_some(Ok(())))
     }
 

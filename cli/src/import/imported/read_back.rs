@@ -1,4 +1,4 @@
-//! Reads the readings of a stored round back, and finds what the table lacks or has otherwise. Sends no reading.
+//! Reads the readings of a stored round back, and finds readings that are missing or differ. Sends no reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,16 +11,16 @@ use super::table::Table;
 use crate::import::reading_pages::{self, MAX_PAGE, Row};
 use crate::output::counted;
 
-/// The pause before a second look: reads are not consistent, so the first one may lack what was just written.
+/// The pause before a second comparison: reads are not consistent, so the first may lack readings just written.
 const PAUSE: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_secs(2) };
 /// The maximum number of readings that are named.
 const MAX_SHOWN: usize = 20;
 
-/// What was found in the rounds of this run. An earlier run's losses are not known.
+/// The comparison of this run's rounds with the table. The losses of an earlier run are not known.
 #[derive(Debug, Default)]
 pub(super) struct ReadBack {
     readings: u64,
-    /// The number of readings that the table has not as they were sent, and the first of them.
+    /// The number of readings that are missing or differ in the table. `named` describes the first of them.
     lost: u64,
     named: Vec<String>,
     /// Devices that somebody deletes meanwhile.
@@ -34,7 +34,7 @@ struct Lost<'a> {
 }
 
 impl ReadBack {
-    /// Reads a round back, and notes what is lost.
+    /// Reads a round back, and notes the lost readings.
     pub(super) fn check(&mut self, table: &Table<'_>, round: &[Reading]) -> anyhow::Result<()> {
         let mut by_device: BTreeMap<&DeviceId, Vec<&Reading>> = BTreeMap::new();
         for stored in round {
@@ -53,7 +53,7 @@ impl ReadBack {
         Ok(())
     }
 
-    /// Whether the table lacks something, or somebody deletes it.
+    /// Whether readings are missing or differ, or somebody deletes their device.
     pub(super) fn is_lossy(&self) -> bool {
         self.lost > 0 || !self.deleted.is_empty()
     }
@@ -91,7 +91,7 @@ impl fmt::Display for ReadBack {
     }
 }
 
-/// Finds the readings of a device that are lost at a second look, too. `None` if the device is being deleted.
+/// Finds the readings of a device that are lost in a second comparison, too. `None` if the device is being deleted.
 fn find_lost<'a>(
     table: &Table<'_>,
     device: &DeviceId,
@@ -101,6 +101,7 @@ fn find_lost<'a>(
     if first_look.is_empty() {
         return Ok(Some(Vec::new()));
     }
+
     table.wait(PAUSE);
     let again: Vec<&Reading> = first_look.into_iter().map(|lost| lost.stored).collect();
     look(table, device, &again)
@@ -127,6 +128,7 @@ fn look<'a>(
             Some((at, _)) if page.next_cursor.is_some() => *at,
             _ => last.at,
         };
+
         let (read, rest) = left.split_at(left.partition_point(|stored| stored.at <= read_until));
         for stored in read {
             let why = difference(stored, rows.get(&stored.at));
@@ -137,7 +139,8 @@ fn look<'a>(
     Ok(Some(lost))
 }
 
-/// Why a row of the table is not what was sent. `None` if it has all of it; the row may have more.
+/// Says how a row of the table differs from a reading. `None` if the row has the reading's room and metrics. The row
+/// may have more metrics.
 fn difference(reading: &Reading, row: Option<&Row>) -> Option<String> {
     let Some(row) = row else { return Some("is missing".to_owned()) };
 
@@ -158,6 +161,7 @@ fn difference(reading: &Reading, row: Option<&Row>) -> Option<String> {
     {
         differences.push("it has another room now".to_owned());
     }
+
     (!differences.is_empty()).then(|| differences.join(", "))
 }
 

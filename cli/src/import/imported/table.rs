@@ -131,6 +131,7 @@ fn read_hours(text: &str) -> anyhow::Result<BTreeMap<Timestamp, Extremes>> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers()?.clone();
     let mut hours: BTreeMap<Timestamp, Extremes> = BTreeMap::new();
+
     for record in reader.records() {
         let record = record?;
         let start = Timestamp::parse_absolute(record.get(0).unwrap_or_default())?;

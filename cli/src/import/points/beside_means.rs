@@ -22,7 +22,7 @@ const HOUR: i64 = 3_600_000;
 const QUARTER: i64 = HOUR / 4;
 /// The number of quarters in an hour.
 const QUARTERS: usize = 4;
-/// The reason for leaving such readings out, as the report names it.
+/// The reason for leaving readings out, as the report names it.
 const FINER: &str = "readings of powers in hours whose mean the table has";
 
 /// The stored means of hours, cached for the lines that need them.
@@ -80,7 +80,8 @@ impl Means<'_> {
             }
         };
 
-        // Thinned powers are at quarters, too: a part of the quarters is what an earlier, killed import stored.
+        // Thinned powers are at quarters, too: if only some quarters have the value, an earlier, killed import of the
+        // same readings has stored it.
         let is_at_quarter = line.millis.rem_euclid(QUARTER) == 0;
         Ok(quarters == QUARTERS || quarters > 0 && !is_at_quarter)
     }

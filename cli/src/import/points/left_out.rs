@@ -1,4 +1,4 @@
-//! Removes lines from their groups because of what the table has. Makes no decision itself.
+//! Removes lines from their groups because of readings in the table. Makes no decision itself.
 
 use domain::{DeviceId, Exact, MetricName};
 

@@ -38,7 +38,7 @@ pub(in crate::import) struct Row {
     pub(in crate::import) becomes: String,
 }
 
-/// What the person chose for a series.
+/// A person's choice for a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SeriesChoice {
     is_imported: bool,
@@ -153,7 +153,7 @@ impl SeriesMap {
             }
         } else if let Some(device) = device {
             let room = room.map(|room| format!("{ROOM_TAG}{room}")).unwrap_or_default();
-            // Its own tags stay, so that two series of one device are still two: an equal metric of both is refused.
+            // The series' own tags stay, so that two series of one device remain two: a metric of both is refused.
             let own = point.tags.split(',').filter(|tag| !tag.is_empty() && !is_room(tag));
             let own: String = own.map(|tag| format!(",{tag}")).collect();
             point.tags = format!("{room}{DEVICE_TAG}={device}{own}");
@@ -180,12 +180,14 @@ impl SeriesChoice {
             "no" => false,
             other => bail!("import is {other:?}; expected yes or no"),
         };
+
         let filled = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let device = filled(&row.device).map(|text| text.parse::<DeviceId>()).transpose();
         let device = device.map_err(|why| anyhow::anyhow!("the device {why}"))?;
         let plain = device.as_ref().is_none_or(|device| {
             device.as_str().chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
         });
+
         ensure!(plain, "the device has more than letters, digits, '-', '_' and '.'");
         Ok(Self { is_imported, device, room: filled(&row.room) })
     }

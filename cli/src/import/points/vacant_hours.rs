@@ -17,7 +17,7 @@ use history::points::unite::{Group, SentLine};
 
 /// The maximum number of remembered series. The lines of one owner follow each other, and an owner has fewer series.
 pub(super) const MAX_SERIES: usize = 100;
-/// The reason for leaving such statistics out, as the report names it.
+/// The reasons for leaving statistics out, as the report names them.
 const FINER: &str = "hours of statistics for which the table has finer readings";
 const UNTOLD: &str =
     "hours of statistics of days for which the table has readings, and tells no hours any more";

@@ -80,9 +80,11 @@ impl DeviceClock {
     fn decide(&mut self, next: Option<Timestamp>, lines: &mut Vec<Line>) {
         let waiting = std::mem::take(&mut self.waiting);
         let (Some(first), Some(last)) = (waiting.first(), waiting.last()) else { return };
+
         let rises = self.last.is_none_or(|before| before < first.earlier)
             && next.is_none_or(|behind| last.later < behind);
         let second_pass = second_pass(&waiting).filter(|_| rises && !self.is_unsorted);
+
         self.last = Some(last.later);
         let waiting = waiting.into_iter().enumerate();
         lines.extend(waiting.filter_map(|(n, repeated)| match second_pass {
@@ -94,10 +96,11 @@ impl DeviceClock {
     }
 }
 
-/// Returns the index of the first line of the second pass.
+/// Returns the index of the first line of the second pass; `None` if the order is ambiguous.
 fn second_pass(waiting: &[Repeated]) -> Option<usize> {
     let steps_back = (1..waiting.len()).filter(|n| waiting[*n].local < waiting[*n - 1].local);
     let mut places: Vec<usize> = steps_back.collect();
+
     if places.is_empty() && waiting.iter().all(|line| line.local == waiting[0].local) {
         let mut seen = BTreeSet::new();
         for (n, line) in waiting.iter().enumerate() {
@@ -120,7 +123,8 @@ fn second_pass(waiting: &[Repeated]) -> Option<usize> {
     cover_the_same(&waiting[..place], &waiting[place..]).then_some(place)
 }
 
-/// Returns whether the starts of both passes, and their ends, differ by at most half of the repeated time.
+/// Returns whether the starts of both passes, and their ends, differ by at most half of the repeated time. The step
+/// back between the passes must be at least half of it, except in hourly files.
 fn cover_the_same(first: &[Repeated], second: &[Repeated]) -> bool {
     let (Some(a), Some(b)) = (first.first(), second.first()) else { return false };
     let (Some(c), Some(d)) = (first.last(), second.last()) else { return false };

@@ -81,11 +81,12 @@ pub struct WideDevice {
 #[derive(Debug, Clone)]
 pub struct ValueColumn {
     pub(crate) name: MetricName,
-    /// A sum of columns, or the name of one column, which may have `+` and `*` in it. Only the header tells which.
+    /// A sum of columns, or the name of one column, which may have `+` and `*` in it. Only the header row tells them
+    /// apart.
     pub(crate) source: String,
 }
 
-/// The source of a value: a sum of columns, times a factor. The columns are those of one row, or of all rows so far.
+/// The source of a value: a sum of columns, times a factor. A total adds up the columns of all rows so far.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sum {
     /// The name of a column, or several with `+` between them.
@@ -140,6 +141,7 @@ impl Shape {
                 devices.iter().map(|device| (&device.device, &*device.metrics)).collect()
             }
         };
+
         let totals = devices.into_iter().flat_map(|(id, metrics)| {
             metrics.iter().filter(|metric| metric.is_total()).map(move |metric| (id, &metric.name))
         });
@@ -150,12 +152,14 @@ impl Shape {
     pub fn wide(maps: &[impl AsRef<str>]) -> anyhow::Result<Self> {
         let devices: Vec<WideDevice> =
             maps.iter().map(|map| map.as_ref().parse()).collect::<anyhow::Result<_>>()?;
+
         // All metrics of a device in one row become one reading, so they need one room.
         let mut seen = BTreeSet::new();
         for WideDevice { device, .. } in &devices {
             let text = "is mapped twice; put all its metrics into one --map";
             ensure!(seen.insert(device), "--map: the device \"{device}\" {text}");
         }
+
         Ok(Self::Wide(devices))
     }
 }
@@ -178,6 +182,7 @@ impl FromStr for WideDevice {
                 (&text[..colon], text.get(colon + 1..).unwrap_or_default())
             });
             ensure!(!metrics.is_empty(), "expected DEVICE@ROOM:metric=COLUMN,...");
+
             let (device, room) = match who.split_once('@') {
                 Some((device, room)) => {
                     (device, Some(room.parse().map_err(|why| anyhow::anyhow!("the room {why}"))?))
@@ -189,6 +194,7 @@ impl FromStr for WideDevice {
             distinct(&metrics)?;
             Ok(Self { device, room, metrics })
         };
+
         parse().with_context(|| format!("--map {text:?}"))
     }
 }
@@ -222,6 +228,7 @@ impl FromStr for Sum {
             }
             None => (text, None),
         };
+
         let inner = sum.trim().strip_prefix(TOTAL).and_then(|rest| rest.strip_suffix(')'));
         let columns = inner.unwrap_or(sum).trim().to_owned();
         Ok(Self { columns, factor, total: inner.is_some() })

@@ -12,8 +12,8 @@ pub enum DecimalMark {
     Point,
     /// A comma. A point is refused, because it could separate thousands.
     Comma,
-    /// The mark of the first number that has one. For files with the separator `;`, which programs write where the
-    /// comma is the decimal mark.
+    /// The mark of the first number with a mark; `None` before that number. For files with the separator `;`, which
+    /// programs write where the comma is the decimal mark.
     Detected(Option<char>),
 }
 

@@ -88,12 +88,14 @@ impl CsvRow {
         let quoted = |text: &str| Value::from(text).to_string();
         let mut json =
             format!(r#"{{"timestamp":"{}","device_id":{}"#, self.at, quoted(&self.device));
+
         if !self.room.is_empty() {
             json.extend([r#","room":"#, &quoted(&self.room)]);
         }
         for (name, value) in &self.metrics {
             json.extend([",\"", name, "\":", value]);
         }
+
         json.push('}');
         json
     }
@@ -144,6 +146,7 @@ impl<'h> HeaderColumns<'h> {
         for (index, name) in header.iter().enumerate() {
             ensure!(indices.insert(name, index).is_none(), "there are two columns {name:?}");
         }
+
         let is_wide = matches!(shape, Shape::Wide(_));
         let metric_option = if is_wide { "--map" } else { "--metric NAME=COLUMN" };
         Ok(Self { header, indices, metric_option })
@@ -158,11 +161,13 @@ impl<'h> HeaderColumns<'h> {
         })
     }
 
-    /// The columns of a sum. A column that has the name of the whole sum comes first.
+    /// The indices of the columns of a sum. If the text of the whole sum is the name of a column, that column alone is
+    /// meant.
     fn columns_of_sum(&self, sum: &str) -> anyhow::Result<Vec<usize>> {
         if let Some(column) = self.indices.get(sum) {
             return Ok(vec![*column]);
         }
+
         let (names, option) = (sum.split('+'), self.metric_option);
         let has_names = names.clone().all(|name| !name.trim().is_empty());
         ensure!(has_names, "{option}: {sum:?}: a column has no name");
@@ -290,6 +295,7 @@ impl RowReader {
                 room: room.as_ref().map_or("", |room| room.of(row)).to_owned(),
                 metrics: values,
             };
+
             drafts.push(Draft {
                 column: column.clone(),
                 at,
@@ -317,6 +323,7 @@ fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Resul
                      --metric temperature={name:?}"
                 )
             })?;
+
             let columns = vec![place];
             Ok(Bound { name, columns, factor: None, is_amount: false })
         })
@@ -324,8 +331,8 @@ fn others(header: &StringRecord, taken: impl Fn(usize) -> bool) -> anyhow::Resul
 }
 
 impl Bound {
-    /// Returns the value of a row; `None` if no cell has a measurement. If only some cells of a sum have one, the sum is
-    /// refused; in a sum of amounts, empty cells are skipped.
+    /// Returns the value of a row; `None` if no cell has a measurement. A sum is refused if only some of its cells have
+    /// one; in a sum of amounts, empty cells are skipped.
     fn value(
         &self,
         row: &StringRecord,
@@ -362,6 +369,7 @@ impl Bound {
 
         let value = sum.checked_mul(self.factor.unwrap_or(Decimal::ONE)).ok_or_else(too_large)?;
         let shown = value.normalize().to_string();
+
         if self.is_amount && value < Decimal::ZERO {
             return Err(format!(
                 "{}: the amount {shown} is below zero, and a fall of the counter would count as a reset; take it off \

@@ -28,6 +28,7 @@ impl FromStr for Zone {
         if let Ok(offset) = text.parse() {
             return Ok(Self::Fixed(offset));
         }
+
         let named = text.parse().map(Self::Named);
         named.map_err(|_| {
             "expected a time zone such as Europe/Berlin, or an offset such as +01:00".into()
@@ -64,7 +65,7 @@ impl RowInterval {
     }
 }
 
-/// Checks a format of timestamps. With an invalid one every line would be refused.
+/// Checks a format of timestamps. With an invalid format, every line would be refused.
 pub fn format(text: &str) -> Result<String, String> {
     for item in StrftimeItems::new(text) {
         match item {
@@ -168,6 +169,7 @@ pub fn read(text: &str, format: Option<&str>, zone: Option<Zone>) -> Result<Mome
 fn local_time(text: &str) -> Option<NaiveDateTime> {
     const TIMES: [&str; 4] =
         ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
+
     let time = TIMES.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
     let date = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
     time.or_else(|| date().map(|date| date.and_time(NaiveTime::MIN)))

@@ -126,8 +126,8 @@ impl Totals {
         Ok(Self { rules, ..self })
     }
 
-    /// Fails if the counters of these lines do not fit those of the table. A pipe can be read only once, so there this
-    /// check happens at its end.
+    /// Fails if the counters of these lines do not continue those of the table. A file is read once for this check
+    /// alone. A pipe can be read only once, so only [`add_up`](Self::add_up) checks its counters.
     pub fn ensure_fit(
         &self,
         lines: impl Iterator<Item = anyhow::Result<Line>>,
@@ -163,10 +163,11 @@ impl Totals {
 }
 
 impl<I: Iterator<Item = anyhow::Result<Line>>> AddedUp<I> {
-    /// Adds the amounts of the next device and time. Returns whether there are any.
+    /// Adds up the amounts of the rows of the next device and time. Returns `false` at the end of the lines.
     fn advance(&mut self) -> anyhow::Result<bool> {
         let rows = self.next_rows()?;
         let next = rows.first().map(|row| row.device.clone()).unwrap_or_default();
+
         let Totals { devices, rules } = &mut self.totals;
         if next != self.device {
             let ended = std::mem::replace(&mut self.device, next);
@@ -182,7 +183,7 @@ impl<I: Iterator<Item = anyhow::Result<Line>>> AddedUp<I> {
         Ok(!is_end || !self.ready.is_empty())
     }
 
-    /// Takes the rows of one device and time.
+    /// Takes the rows of one device and time. Other lines before them become ready.
     fn next_rows(&mut self) -> anyhow::Result<Vec<CsvRow>> {
         let mut rows: Vec<CsvRow> = Vec::new();
         let is_next = |line: &anyhow::Result<Line>, rows: &[CsvRow]| match (line, rows.last()) {
@@ -190,12 +191,14 @@ impl<I: Iterator<Item = anyhow::Result<Line>>> AddedUp<I> {
             (Ok(_), Some(_)) => false,
             (Err(_), _) | (_, None) => true,
         };
+
         while let Some(line) = self.lines.next_if(|line| is_next(line, &rows)) {
             match line? {
                 Line::Row(row) => rows.push(row),
                 line => self.ready.push_back(line),
             }
         }
+
         Ok(rows)
     }
 }
@@ -239,8 +242,8 @@ impl Rules {
         Ok(Base { value, is_stored })
     }
 
-    /// Returns the start value of a total whose first amount has no known start. It reaches from what the table has
-    /// last, or else is in no energy.
+    /// Returns the start value of a total whose first amount has no known start. The amount counts from the table's
+    /// last value on; without such a value, the amount is in no energy.
     fn base_without_beginning(
         &self,
         device: &str,
@@ -254,6 +257,7 @@ impl Rules {
         if before.is_none() {
             self.notes.say_once(NO_BEGINNING);
         }
+
         let value = before.map_or(Decimal::ZERO, |(_, value)| value);
         Ok(Base { value, is_stored: true })
     }
@@ -265,6 +269,7 @@ impl Rules {
         let Some((_, later)) = table.first_from(device, metric, end + 1)? else {
             return Ok(());
         };
+
         let stored = table.first_from(device, metric, end)?.filter(|(at, _)| *at == end);
         let fits = match stored {
             Some((_, value)) => value == total.value,
@@ -293,8 +298,8 @@ impl DeviceTotals {
         Ok(())
     }
 
-    /// Adds the amounts of rows of one time. Returns the rows with totals in the place of amounts, and before them one
-    /// with the beginnings of new totals.
+    /// Adds the amounts of rows of one time. Returns the rows with totals in the place of amounts. A row with the start
+    /// values of new totals comes before them.
     fn add(
         &mut self,
         mut rows: Vec<CsvRow>,
@@ -319,16 +324,19 @@ impl DeviceTotals {
                 None if amount.is_some() => rules.base(&last.device, name, begin)?,
                 None => Base { value: Decimal::ZERO, is_stored: true },
             };
+
             let sum = amount.map(|amount| before.value.checked_add(amount));
             if sum == Some(None) {
                 let reason = format!("{name}: the total is too large, over 28 digits");
                 refused.push_back(Line::Refused(Refusal { line: last.line, reason }));
             }
             let sum = sum.flatten();
+
             if sum.is_some() && !before.is_stored {
                 // Without this reading, the first interval's amount would have no start.
                 beginning.metrics.push((name.clone(), before.value.normalize().to_string()));
             }
+
             let shown = sum.map(|value| value.normalize().to_string());
             rows.iter_mut().for_each(|row| row.set(name, shown.as_deref()));
             *total = sum.map(|value| Total { at: last.at, value }).or(total.take());

@@ -32,9 +32,11 @@ impl Attributes {
                     value.as_str().filter(|unit| !unit.is_empty()).map(ToOwned::to_owned);
                 continue;
             }
+
             if let Some(text) = value.as_str().filter(|_| TEACHING.contains(&key.as_str())) {
                 attributes.texts.push((key.clone(), text.to_owned()));
             }
+
             let reset = value.as_str().filter(|_| key == "last_reset");
             if let Some(number) = number(&value).filter(|number| number.is_finite()) {
                 let at = reset.and_then(|text| Timestamp::parse_absolute(text).ok());
@@ -81,6 +83,7 @@ pub(super) fn digits(text: &str) -> Option<f64> {
         }
         _ => false,
     };
+
     let kept: String = text.chars().filter(|c| c.is_ascii_digit() || *c == '.').collect();
     has_number.then(|| kept.parse().ok()).flatten()
 }

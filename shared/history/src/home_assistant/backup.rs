@@ -111,6 +111,7 @@ impl BackupParts {
     fn read(&mut self, reader: impl Read, level: ArchiveLevel) -> anyhow::Result<()> {
         let mut archive = Archive::new(reader);
         let mut encrypted = None;
+
         for entry in archive.entries()? {
             let entry = entry?;
             let path = entry.path()?.into_owned();

@@ -25,7 +25,8 @@ pub(super) struct EntityId {
 }
 
 impl EntityId {
-    /// Parses `sensor.kitchen`, or `tibber:cost` of external statistics. The colon also divides the parts of a device.
+    /// Parses `sensor.kitchen`, or `tibber:cost` of external statistics. Further colons become `_`, because a colon
+    /// divides the parts of a device's id.
     pub(super) fn of(text: &str) -> Option<Self> {
         let (domain, object) = text.split_once(':').or_else(|| text.split_once('.'))?;
         let object = object.replace(':', "_");
@@ -75,6 +76,7 @@ pub(super) fn point(
     fields.extend(
         attributes.texts.iter().map(|(key, text)| (format!("{key}_str"), text_field(text))),
     );
+
     Ok(line(id, attributes.unit.as_deref(), fields, nanos, described))
 }
 
@@ -88,6 +90,7 @@ pub(super) fn line(
 ) -> Point {
     let EntityId { domain, object } = EntityId::of(id)
         .unwrap_or_else(|| EntityId { domain: "sensor".to_owned(), object: id.to_owned() });
+
     let area =
         described.and_then(|described| described.area.as_ref()).filter(|area| !area.is_empty());
     let area = area.map(|area| format!("{ROOM_TAG}={},", escaped(area))).unwrap_or_default();
@@ -95,6 +98,7 @@ pub(super) fn line(
     let whole = format!("{domain}.{object}");
     // A line that begins with this character would be a comment.
     let unit = unit.filter(|unit| !unit.starts_with(COMMENT));
+
     Point {
         measurement: escaped_measurement(unit.unwrap_or(&whole)),
         tags: format!("{area}domain={},entity_id={}", escaped(&domain), escaped(&object)),

@@ -14,6 +14,7 @@ pub(super) fn nanos(seconds: Option<f64>, text: Option<&str>) -> Option<i64> {
     let text = text?.trim();
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let whole = format!("{}Z", whole.replacen(' ', "T", 1));
+
     let millis = Timestamp::parse_absolute(&whole).ok()?.as_millis();
     let digits: String = fraction.chars().take_while(char::is_ascii_digit).take(9).collect();
     let fraction: i64 = if digits.is_empty() { 0 } else { format!("{digits:0<9}").parse().ok()? };

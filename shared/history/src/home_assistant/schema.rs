@@ -42,6 +42,7 @@ impl Schema {
             schema.has_table("states") || schema.has_table("statistics_meta"),
             "this is a database of SQLite, but not Home Assistant's: it has no table states"
         );
+
         if schema.has_table("schema_changes") {
             let newest = "SELECT CAST(max(schema_version) AS TEXT) FROM schema_changes";
             let version = connection.query_row(newest, [], |row| row.get(0));

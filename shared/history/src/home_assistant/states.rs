@@ -20,7 +20,7 @@ const WEEK: i64 = 7 * 24;
 /// The maximum number of attribute sets that are kept in memory.
 const MAX_KEPT: usize = 20_000;
 
-/// What the states tell about an entity.
+/// The facts about an entity that its states show, for its statistics.
 #[derive(Debug, Default)]
 pub(super) struct Entity {
     /// The hours since 1970 in which a state became a point.
@@ -156,9 +156,11 @@ impl<'a> SharedAttributes<'a> {
         if let Some(known) = self.kept.get(&id) {
             return Ok(known.clone());
         }
+
         let mut rows = statement.query([id])?;
         let json = rows.next()?.map(|row| text(row, 0)).transpose()?.flatten();
         let attributes = json.map(|json| Arc::new(Attributes::of(&json)));
+
         if self.kept.len() == MAX_KEPT {
             self.kept.clear();
         }

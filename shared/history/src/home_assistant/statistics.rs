@@ -1,10 +1,10 @@
 //! Long-term statistics, imported for hours in which a series has no state. Reads no state.
 //!
 //! A counter is imported from `state` at the end of the hour. `sum` is not used, because it contains Home Assistant's
-//! own treatment of outages and resets. Any other series is its `mean` at half past. A power has its mean at each
-//! quarter of the hour, so that the energy is that of the hour. An angle's mean is already circular, so it is taken as
-//! it is. External statistics (`tibber:consumption`) have no states and mostly no meter. If their `state` is the amount
-//! of an hour, the counter is the running total of these amounts, from the first hour on.
+//! own treatment of outages and resets. Any other series is imported from its `mean`, at half past. A power gets its
+//! mean at each quarter of the hour, so that the energy is that of the hour. The mean of an angle is already circular,
+//! and stays as it is. External statistics (`tibber:consumption`) have no states and mostly no meter. If their `state`
+//! is the amount of an hour, the counter is the running total of these amounts, from the first hour on.
 
 use std::collections::HashMap;
 
@@ -39,7 +39,7 @@ struct StatisticSeries {
     is_amount: bool,
 }
 
-/// The numbers of an hour; its times in nanoseconds.
+/// The row of an hour; times are in nanoseconds.
 struct HourRow {
     start: Option<i64>,
     value: Option<f64>,
@@ -107,6 +107,7 @@ fn all(
                 continue;
             }
         };
+
         if !is_counter && !has_mean {
             output.notes.leave_out(&format!("statistics without state and mean: {id}"));
             continue;
@@ -134,7 +135,8 @@ fn all(
     Ok(all)
 }
 
-/// Whether `state` is mostly equal to the steps of `sum`, and so is an amount, not a counter.
+/// Whether `state` is the amount of an hour, not a counter: the steps of `sum` equal `state` more often than they equal
+/// the steps of `state`.
 fn is_amount(connection: &Connection, schema: &Schema, meta: i64) -> anyhow::Result<bool> {
     let time = order(schema);
     let query = format!(
@@ -144,6 +146,7 @@ fn is_amount(connection: &Connection, schema: &Schema, meta: i64) -> anyhow::Res
                       lag(s.state) OVER (ORDER BY {time}) AS earlier \
                FROM statistics s WHERE s.metadata_id = ?1)"
     );
+
     let (amounts, readings): (f64, f64) =
         connection.query_row(&query, [meta], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(amounts > readings)
@@ -259,6 +262,7 @@ impl<'a> StatisticHours<'a> {
                 return Ok(());
             }
         };
+
         let hour = start.div_euclid(HOUR);
         if self.known.is_some_and(|entity| entity.hours.contains(&hour)) {
             notes.leave_out("hours that have states");
@@ -268,6 +272,7 @@ impl<'a> StatisticHours<'a> {
         let is_before_states = |entity: &Entity| entity.is_long_before_states(hour);
         let has_means_only = !self.series.is_counter && self.known.is_none_or(is_before_states);
         let hour = StatisticHour { start, has_means_only };
+
         // Without this value, the first hour's amount would have no start.
         if self.series.is_amount && self.taken == 0 {
             self.send(hour, start, total_before.to_string(), None)?;
@@ -280,8 +285,8 @@ impl<'a> StatisticHours<'a> {
         Ok(())
     }
 
-    /// The value of an hour as it is stored: converted, and of amounts their sum so far. An error says why the
-    /// hour has no value.
+    /// The value of an hour as it is stored: the converted value, or the sum of the amounts so far. An error says why
+    /// the hour has no value.
     fn value_of(&mut self, value: Option<f64>, conversion: &Conversion) -> Result<String, String> {
         let value = value.filter(|value| value.is_finite()).ok_or("hours without a value")?;
         let value = conversion.of(value).ok_or("hours whose value is not converted exactly")?;
@@ -329,7 +334,8 @@ impl HourRow {
     }
 }
 
-/// The times at which the value of an hour is stored: of a counter its end.
+/// The times at which the value of an hour is stored: the end of the hour for a counter, each quarter for a power, else
+/// the middle.
 fn times_of(series: &StatisticSeries, unit: Option<&str>, start: i64) -> Vec<i64> {
     if series.is_counter {
         vec![start.saturating_add(HOUR)]
@@ -341,8 +347,8 @@ fn times_of(series: &StatisticSeries, unit: Option<&str>, start: i64) -> Vec<i64
     }
 }
 
-/// Notes Home Assistant's own sum at the end of the hour from `start` on. If `first` is the first amount, also notes the
-/// sum at the start.
+/// Notes Home Assistant's own sum at the end of the hour from `start` on. If `first` is the first amount, also notes
+/// the sum at the start.
 fn note_sum(
     series: &StatisticSeries,
     start: i64,
@@ -375,6 +381,7 @@ fn texts(
             .and_then(|entity| entity.state_class.clone())
             .or_else(|| Some(state_class.to_owned())),
     };
+
     let texts = ["device_class", "friendly_name", "state_class"].map(|key| {
         let text = if has_states { of_states(key) } else { registry(key) };
         text.map(|text| (format!("{key}_str"), text_field(&text)))
@@ -382,7 +389,7 @@ fn texts(
     texts.into_iter().flatten().collect()
 }
 
-/// The number that the states have of the same reset, or the digits of its time in UTC.
+/// The number for a reset: the one that the states have for the same time, else the digits of the time in UTC.
 fn reset_number(nanos: i64, known: Option<&HashMap<i64, f64>>) -> f64 {
     let seconds = nanos.div_euclid(1_000_000_000);
     if let Some(number) = known.and_then(|known| known.get(&seconds)) {

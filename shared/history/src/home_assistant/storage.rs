@@ -24,7 +24,7 @@ pub(super) struct EntityEntry {
 #[derive(Debug, Clone, Default)]
 pub struct Storage(HashMap<String, EntityEntry>);
 
-/// A file of `.storage`. Its rows are in a member with the file's name.
+/// A file of `.storage`. The rows of each registry are in a member of their own.
 #[derive(Deserialize)]
 struct File {
     data: RegistryData,
@@ -78,11 +78,13 @@ impl Storage {
     pub fn read(directory: &Path) -> anyhow::Result<Self> {
         let inner = directory.join(".storage");
         let directory = if inner.is_dir() { inner } else { directory.to_owned() };
+
         let mut texts = Vec::new();
         for name in REGISTRIES {
             let path = directory.join(name);
             texts.push(std::fs::read(&path).ok());
         }
+
         if texts.iter().all(Option::is_none) {
             bail!("--storage: {} has no {}", directory.display(), REGISTRIES.join(" and no "));
         }
@@ -120,6 +122,7 @@ impl Storage {
                 (Some(device), None) if row.has_entity_name => Some(device.clone()),
                 (_, name) => name,
             };
+
             let described = EntityEntry {
                 name: row.name.or(original),
                 area: area.and_then(|id| areas.get(id)).cloned(),

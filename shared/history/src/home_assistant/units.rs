@@ -4,7 +4,7 @@ use std::str::FromStr as _;
 
 use rust_decimal::Decimal;
 
-/// Units by quantity, each with its value in the first unit. A factor is exact by definition.
+/// Units by quantity, each with its value in one unit of the quantity. All values are exact by definition.
 const UNITS: [&[(&str, &str)]; 10] = [
     &[
         ("J", "1"),
@@ -94,9 +94,10 @@ impl Conversion {
 
         let (from, to) =
             UNITS.iter().find_map(|units| Some((factor(units, from)?, factor(units, to)?)))?;
+
         let ratio = from.checked_div(to)?.normalize();
         if ratio.checked_mul(to)? != from {
-            return None; // it has no end
+            return None; // the ratio has no finite decimal form
         }
         Some(if ratio == Decimal::ONE { Self::Same } else { Self::Factor(ratio) })
     }
@@ -118,6 +119,7 @@ impl Conversion {
             }
             Self::Add(summand) => value.checked_add(summand)?,
         };
+
         Some(converted.normalize().to_string())
     }
 }

@@ -45,6 +45,7 @@ impl Http {
         ensure!(address.contains("://"), "expected an address");
         ensure_no_query(address)?;
         let (login, url) = split_login(address);
+
         let config = ureq::Agent::config_builder()
             .proxy(proxy_to(&url))
             .timeout_connect(Some(Duration::from_secs(30)))
@@ -53,12 +54,13 @@ impl Http {
             .http_status_as_error(false)
             .max_redirects(0)
             .build();
+
         let (login, url) = (login.map(str::to_owned), url.trim_end_matches('/').to_owned());
         Ok(Self { agent: config.into(), max_silence, url, login })
     }
 
-    /// Whether the server is a Roomtide, which answers as InfluxDB does. An import of its tags would make other
-    /// devices.
+    /// Whether the server is a Roomtide, which answers as InfluxDB does. An import of its points would make devices
+    /// with other ids.
     fn is_roomtide(&self) -> bool {
         let answer = self.agent.get(format!("{}{READY}", self.url)).call();
         answer.is_ok_and(|mut answer| {
@@ -85,8 +87,8 @@ impl Http {
         Ok(version.map(|version| version.trim_start_matches('v').to_owned()))
     }
 
-    /// Sends a request, and returns the body of an answer with status 200. `advice` says how to give credentials, if the
-    /// server refuses them.
+    /// Sends a request, and returns the body of an answer with status 200. `advice` says how to give credentials, if
+    /// the server refuses them.
     pub(super) fn ask(
         &self,
         path: &str,
@@ -101,6 +103,7 @@ impl Http {
         let answer = request.call();
         let mut answer = answer.with_context(|| format!("{} does not answer", self.url))?;
         self.ensure_no_redirect(&answer)?;
+
         let status = answer.status();
         if status != 200 {
             let text = answer.body_mut().read_to_string().unwrap_or_default();
@@ -128,7 +131,7 @@ impl Http {
     }
 }
 
-/// A reader of an answer's body. If the answer stalls, the error is `stall`.
+/// A reader of an answer's body.
 struct Body {
     reader: ureq::BodyReader<'static>,
     /// The error if the answer stalls.

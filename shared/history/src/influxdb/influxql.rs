@@ -147,7 +147,8 @@ impl Server {
         Ok(self.series(database, statement, None)?.into_iter().flat_map(|(_, rows)| rows).collect())
     }
 
-    /// Returns the databases to import: the requested ones, or the only one. Reports all others through `say`.
+    /// Returns the databases to import: the requested ones, or the only one. Reports through `say` which retention
+    /// policies are imported and which are left out.
     pub fn contexts(
         &self,
         wanted: &[Database],
@@ -157,12 +158,14 @@ impl Server {
         let all: Vec<String> = first_texts(&self.rows("", "SHOW DATABASES")?)
             .filter(|name| !INTERNAL.contains(&name.as_str()))
             .collect();
+
         let chosen: Vec<Database> = match (wanted, &all[..]) {
             (_, []) => bail!("{url} shows no database; {MAPPING_ADVICE}"),
             ([], [only]) => vec![Database::named(only)],
             ([], _) => bail!("{url} has {}; choose with --database", all.join(", ")),
             (wanted, _) => wanted.to_vec(),
         };
+
         chosen.iter().map(|wanted| self.context(wanted, &all, &mut say)).collect()
     }
 
@@ -302,6 +305,7 @@ fn columns(fields: impl Iterator<Item = (String, String)>) -> Vec<(String, Strin
     for (name, kind) in fields {
         by_name.entry(name).or_default().push(kind);
     }
+
     let mut columns = Vec::new();
     for (name, kinds) in by_name {
         let has_float = kinds.iter().any(|kind| kind == "float");

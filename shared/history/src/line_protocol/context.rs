@@ -50,8 +50,8 @@ impl Database {
         Self { name: name.to_owned(), policy: None }
     }
 
-    /// Returns the database and the policy, given the existing databases: a name may contain a point, and a bucket of
-    /// InfluxDB 2 separates both with a slash.
+    /// Returns the database and the policy. Needs the existing databases, because a name may contain a point. In the
+    /// name of a bucket of InfluxDB 2, a slash separates both.
     pub fn among(&self, known: &[String]) -> (String, Option<String>) {
         let whole = self.to_string();
         if known.contains(&whole) {
@@ -91,7 +91,8 @@ impl Contexts {
         Self { wanted, declared: Vec::new(), default: None, current, seen: Vec::new(), notes }
     }
 
-    /// Parses a line with a database or policy. Returns whether it is such a line.
+    /// Parses a comment or statement that names a database or policy. Returns whether the line is a comment or such a
+    /// statement, and so no point.
     pub(super) fn is_mark(&mut self, text: &[u8]) -> bool {
         let (text, is_comment) = match text.split_first() {
             Some((&MARK, comment)) => (comment.trim_ascii(), true),
@@ -133,6 +134,7 @@ impl Contexts {
             }
             default => default.as_ref() == Some(&self.current),
         };
+
         if !takes {
             let (name, policy) = &self.current;
             let what = format!("lines of {name}.{policy}; --database {name}.{policy} imports them");
@@ -152,6 +154,7 @@ impl Contexts {
         known.sort_by_key(|(name, policy)| {
             (name == INTERNAL, policy != DEFAULT_POLICY, name.clone(), policy.clone())
         });
+
         let (name, policy) = known[0];
         if name == INTERNAL && self.declared.is_empty() {
             return;
@@ -165,6 +168,7 @@ impl Contexts {
     pub(super) fn finish(&self) -> anyhow::Result<()> {
         let is_there = |wanted: &&Database| !self.seen.iter().any(|seen| wanted.has(seen));
         let Some(missing) = self.wanted.iter().find(is_there) else { return Ok(()) };
+
         let there: Vec<_> =
             self.seen.iter().map(|(name, policy)| format!("{name}.{policy}")).collect();
         let there = if there.is_empty() {
@@ -172,6 +176,7 @@ impl Contexts {
         } else {
             format!("has {}", there.join(", "))
         };
+
         bail!("--database {:?} is not in the file, which {there}", missing.name)
     }
 }

@@ -1,7 +1,7 @@
 //! Thins old points to few lines of a series per 15 minutes. Sends nothing.
 //!
-//! Of a counter, the values stay that its energy by quarters of an hour needs. These are the first value, the last at
-//! or before the end of each quarter, and the next one if no value is exactly at that end. Both values of a step that
+//! A counter keeps the values that its energy by quarters of an hour needs. These are its first value, the last value
+//! at or before the end of each quarter, and the next value if none is exactly at that end. Both values of a step that
 //! is not a plain rise stay as well.
 //!
 //! A power becomes its mean over the quarter, at the quarter's start. Time without a valid value counts as zero; a
@@ -31,7 +31,7 @@ const ANGLE: &str = "°";
 /// Returns the metrics of a device that are counters in the table.
 type CountersOf<'a> = Box<dyn Fn(&DeviceId) -> anyhow::Result<BTreeSet<MetricName>> + 'a>;
 
-/// What is known of metrics apart from their lines.
+/// The sources from which the kinds of metrics are known: the table, the import's source, and the lines themselves.
 pub struct KnownKinds<'a> {
     /// Asks for the counters of a device.
     pub counters_of: CountersOf<'a>,
@@ -124,8 +124,8 @@ struct Field {
     last: String,
     /// The current value and the time since when it holds, which may be in an earlier quarter.
     holds: Option<(i64, Exact)>,
-    /// The sum of values times nanoseconds. Then the sum of the nanoseconds, and the instant until which both are
-    /// summed.
+    /// The sum of values times nanoseconds. `held` is the sum of the nanoseconds, and `counted_until` the instant until
+    /// which both are summed.
     area: Exact,
     held: i64,
     counted_until: i64,
@@ -155,6 +155,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
 
         let nanos = first.millis.saturating_mul(MILLISECOND);
         self.settle(nanos);
+
         for line in group {
             if nanos >= self.before {
                 if let Some(open) = self.open.get_mut(&line.series) {
@@ -165,18 +166,21 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
                 at.insert(line.series.clone(), WaitingLine::Whole(line));
                 continue;
             }
+
             let series = line.series.clone();
             let open = self.open.entry(series.clone()).or_default();
             let fields = fields_of(&line);
             if let Some(fields) = &fields {
                 open.learn_line(&line, fields, &self.known)?;
             }
-            // What cannot be read is sent as it is: the server refuses it by name.
+
+            // A line that cannot be read is sent unchanged, so that the server refuses it with a reason.
             let Some(fields) = fields.filter(|_| !open.is_whole) else {
                 let at = self.waiting.entry(line.millis).or_default();
                 at.insert(series, WaitingLine::Whole(line));
                 continue;
             };
+
             let made = open.add(line, fields);
             self.wait(&series, made);
         }
@@ -215,6 +219,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
             self.open.insert(series.clone(), open);
             self.wait(&series, made);
         }
+
         self.open.clear();
         self.settled = (i64::MIN, i64::MIN);
         self.hand_out(i64::MAX);
@@ -232,6 +237,7 @@ impl<'a, I: Iterator<Item = anyhow::Result<Group>>> Thinned<'a, I> {
             });
             let WaitingLine::Made { fields, .. } = waiting else { continue };
             fields.extend(values);
+
             let text = |(key, text): (&String, &String)| {
                 let place = open.order.iter().position(|other| other == key)?;
                 Some((place, format!("{key}={text}")))
@@ -294,7 +300,7 @@ where
     I: Iterator<Item = anyhow::Result<Group>>,
     F: Fn(Group) -> usize,
 {
-    /// Counts in `left` what would be left of all groups. `readings_of` tells how many readings a group becomes.
+    /// Counts in `left` the readings that thinning would leave. `readings_of` says how many readings a group becomes.
     pub fn new(groups: I, known: KnownKinds<'a>, readings_of: F, left: &'a Cell<u64>) -> Self {
         let thinned = Thinned::new(iter::empty(), Timestamp::MAX, known);
         Self { groups, thinned, readings_of, left }
@@ -335,6 +341,7 @@ impl Open {
         let nanos = line.millis * MILLISECOND;
         self.quarter = quarter_of(nanos);
         let mut made = Vec::new();
+
         for (key, value) in fields {
             if !self.order.contains(&key) {
                 self.order.push(key.clone());
@@ -343,6 +350,7 @@ impl Open {
                 self.texts.insert(key, value);
                 continue;
             }
+
             let number = Exact::parse(&value);
             let field = self.fields.entry(key.clone()).or_insert_with(Field::new);
             field.hold_until(nanos, self.quarter);
@@ -350,6 +358,7 @@ impl Open {
                 field.is_carried = true;
                 field.is_switch = field.holds.as_ref().is_none_or(|(_, value)| is_switch(value));
             }
+
             field.is_switch &= number.as_ref().is_none_or(is_switch);
             if let Some(counter) = self.counters.get_mut(&key)
                 && let Some(sample) = counter.sample(&line, number.as_ref())
@@ -359,6 +368,7 @@ impl Open {
                 let kept = counter.add(Value { nanos, sample, text: value.clone() });
                 made.extend(fields_at(place, &key, kept));
             }
+
             field.holds = number.map(|number| (nanos, number));
             (field.last, field.is_in_quarter) = (value, true);
         }
@@ -386,10 +396,12 @@ impl Open {
             let device =
                 DeviceObservation::of(&reading).new_device(reading.device.clone(), |_| false);
             let counters = (known.counters_of)(&reading.device)?;
+
             for (name, info) in device.metrics() {
                 let about = reading.about.as_ref().and_then(|about| about.metrics.get(name));
                 let field = about.and_then(|metric| metric.field.as_ref());
                 let Some(field) = field.map(|field| field.field.clone()) else { continue };
+
                 let mut info = info.clone();
                 if counters.contains(name) {
                     info.kind = MetricKind::Counter;
@@ -398,6 +410,7 @@ impl Open {
                 if info.unit.as_ref().is_some_and(|unit| unit.as_str() == ANGLE) {
                     self.angles.insert(field.clone());
                 }
+
                 match MetricRule::of(&info) {
                     MetricRule::Counter(rule) => {
                         let counter = || ThinCounter { rule, run: Vec::new() };
@@ -469,6 +482,7 @@ impl Open {
                 means.push((place, format!("{key}={mean}")));
                 lasts.push((place, format!("{key}={}", field.last)));
             }
+
             field.begin();
         }
 
@@ -486,6 +500,7 @@ impl Open {
         }
 
         self.is_begun = false;
+
         let mut values = Vec::new();
         for (place, key) in
             self.order.iter().enumerate().filter(|(_, key)| self.powers.contains(*key))
@@ -516,6 +531,7 @@ impl ThinCounter {
             self.run.push(value);
             return kept;
         };
+
         let is_more_than_a_rise = self.rule.step(&last.sample, &value.sample).flag.is_some();
         let spans_an_end = end_after(last.nanos) < value.nanos;
         let mut kept = Vec::new();
@@ -537,11 +553,13 @@ impl ThinCounter {
         let Some(last) = self.run.pop() else { return Vec::new() };
         let mut kept = Vec::new();
         let shown = |value: &Value| (value.nanos, value.text.clone());
+
         if let [first, between @ ..] = &self.run[..] {
             let is_rise = self.rule.step(&first.sample, &last.sample).flag.is_none();
             kept.extend(between.iter().filter(|_| !is_rise).map(shown));
             kept.push(shown(&last));
         }
+
         self.run = vec![last];
         kept
     }
@@ -612,7 +630,7 @@ const fn behind(quarter: i64) -> i64 {
     quarter.saturating_add(QUARTER)
 }
 
-/// The fields of a line; `None` if it is no line protocol, as with a tag that is empty.
+/// The fields of a line; `None` if the line is not valid line protocol, for example because a tag is empty.
 fn fields_of(line: &SentLine) -> Option<Fields> {
     let read = ingest::read_line(line.text.as_bytes())?.ok()?;
     Some(read.fields.iter().map(|(key, value)| ((*key).to_owned(), value.to_string())).collect())

@@ -57,11 +57,13 @@ impl<I: Iterator<Item = anyhow::Result<DevicePoint>>> United<I> {
         let DevicePoint { device, point: first } = first;
         let millis = first.nanos.div_euclid(MILLISECOND);
         let mut points = vec![first];
+
         let is_same = |next: &anyhow::Result<DevicePoint>| {
             next.as_ref().map_or(true, |next| {
                 next.device == device && next.point.nanos.div_euclid(MILLISECOND) == millis
             })
         };
+
         while let Some(next) = self.points.next_if(is_same) {
             points.push(next?.point);
         }
@@ -123,7 +125,7 @@ impl<I: Iterator<Item = anyhow::Result<DevicePoint>>> Iterator for United<I> {
     }
 }
 
-/// Whether the fields of two points fit into one line. Where they do not, the server would take nothing of it.
+/// Whether the fields of two points fit into one line. The server refuses a line with too many fields as a whole.
 fn has_room_for(earlier: &Point, later: &Point) -> bool {
     earlier.fields.len() + later.fields.len() <= MAX_FIELDS
         || later.fields.iter().all(|(key, _)| earlier.fields.iter().any(|(name, _)| name == key))

@@ -93,6 +93,7 @@ fn of_first_generation(column: &str) -> Option<(String, Option<String>, LoggedKi
     let channel = column[start.len()..].trim();
     let channel =
         channel.strip_prefix('(').and_then(|name| name.strip_suffix(')')).unwrap_or(channel);
+
     let (name, part) = match channel {
         "" | "1" => ((*metric).to_owned(), None),
         "A" | "B" | "C" => (format!("{metric}_{}", channel.to_ascii_lowercase()), None),

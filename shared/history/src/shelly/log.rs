@@ -22,7 +22,7 @@ use crate::units::SeriesUnits;
 const SECOND: i64 = 1_000_000_000;
 /// The valid times of a meter, in seconds. Before its clock is set, a meter counts from 1970.
 const TIMES: Range<i64> = 1_000_000_000..5_000_000_000;
-/// The maximum number in a cell, so large that no meter reaches it: the sum of all rows never overflows.
+/// The maximum number in a cell, 10^15. No meter reaches it, and the sum of all rows never overflows.
 const MAX_CELL: Decimal = Decimal::from_parts(2_764_472_320, 232_830, 0, false, 0);
 /// The usual interval in seconds: in later generations, and in the first.
 const INTERVALS: [i64; 2] = [60, 600];
@@ -49,7 +49,7 @@ struct MeterSeries {
     has_begun: bool,
 }
 
-/// What the table has of a meter's counters. Times are in milliseconds.
+/// A meter's counters in the table. Times are in milliseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Anchors {
     /// By device and metric, a time and the counter's value then.
@@ -95,6 +95,7 @@ impl Log {
         ensure!(!rows.is_empty(), "the log has no row that can be read");
         let usual = INTERVALS[usize::from(columns.is_first_generation)];
         let interval = most_frequent_step(rows.keys(), usual);
+
         if !columns.left_out.is_empty() {
             notes.leave_out_many(
                 &format!(
@@ -127,8 +128,8 @@ impl Log {
         }
     }
 
-    /// Returns the sum of the amounts of the metric at an index until a time, in kWh. An interval that has begun counts in
-    /// proportion.
+    /// Returns the sum of the amounts of the metric at an index until a time, in kWh. An interval that has begun counts
+    /// in proportion.
     fn total_at(&self, index: usize, millis: i64) -> Decimal {
         let mut total = Decimal::ZERO;
         for (begin, (_, values)) in &self.rows {
@@ -166,6 +167,7 @@ impl Log {
                 told.leave_out("rows of the time since when the meter itself sends");
                 return points;
             }
+
             for (series, value) in all.iter_mut().zip(values) {
                 series.head.line = line;
                 value.into_iter().for_each(|value| series.add(begin..end, value, &mut points));
@@ -180,8 +182,10 @@ impl Log {
         let device = self.device_of(metric);
         // Tags separate the parts of a device's id with a slash.
         let tags = format!("{DEVICE_TAG}={}", device.replace(':', "/"));
+
         let anchor = anchors.counters.get(&(device, metric.name.clone()));
         let offset = anchor.map(|(at, value)| value.saturating_sub(self.total_at(index, *at)));
+
         let head = Point {
             measurement: metric.name.clone(),
             tags,
@@ -258,6 +262,7 @@ fn row(
     let begin = begin
         .filter(|seconds| TIMES.contains(seconds))
         .ok_or_else(|| format!("{at:?} is not the time of a measurement"))?;
+
     let number = |place: &usize| match cells[*place] {
         "" => Ok(None),
         cell => match Decimal::from_str(cell) {

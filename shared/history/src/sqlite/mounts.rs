@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const NETWORK: [&str; 10] =
     ["nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "9p", "fuse.sshfs", "fuse.rclone", "davfs"];
 
-/// Returns the type of the network drive that a file is on; `None` if it is on no network drive, or cannot be told.
+/// Returns the type of the network drive that a file is on; `None` for other drives, and if the mounts are unknown.
 pub(super) fn network_drive(path: &Path) -> Option<String> {
     let path = path.canonicalize().ok()?;
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
@@ -21,6 +21,7 @@ fn network_drive_of(path: &Path, mounts: &str) -> Option<String> {
         let place = PathBuf::from(words.next()?.replace("\\040", " "));
         Some((place, words.next()?.to_owned()))
     };
+
     let (_, kind) = mounts
         .lines()
         .filter_map(mount)

@@ -20,8 +20,8 @@ impl PointOutput {
         self.points.send(Ok(point)).ok().context("the import has ended")
     }
 
-    /// Refuses a row with a value that is not of its column's type: SQLite keeps whatever is written. Any other error is
-    /// one of the database.
+    /// Refuses a row with a value of another type than its column's, because SQLite keeps values of any type. Returns
+    /// any other error: the database itself cannot be read.
     pub(crate) fn refuse_row(&self, row: &str, error: rusqlite::Error) -> rusqlite::Result<()> {
         let InvalidColumnType(_, column, kind) = error else { return Err(error) };
         let kind = kind.to_string().to_lowercase();

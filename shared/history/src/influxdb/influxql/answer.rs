@@ -111,7 +111,7 @@ pub(super) fn read(reader: impl Read, mut each: impl FnMut(Series)) -> anyhow::R
     Ok(())
 }
 
-/// A reader that fails after so many bytes.
+/// A reader that fails after `left` further bytes.
 struct Limited<'a, R> {
     reader: R,
     left: &'a Shared<usize>,
