@@ -30,6 +30,7 @@ pub(crate) async fn health(call: &mut Call<'_, impl Store>) -> Result<Response, 
             "at": now,
         })
     });
+
     let mut health = influxdb::health_members();
     health["rollups"] = rollups.into();
     health["zone_database"] = Zone::database_version().into();

@@ -113,6 +113,7 @@ async fn run_on(
     let rooms = &RoomTexts::of(snapshot.rooms.values());
     let densities = &call.shared.densities;
     let context = QueryContext { session, snapshot, rooms, horizon, densities, epoch };
+
     match statement {
         Statement::Select(select) => Box::pin(select::select(&context, select)).await,
         Statement::Show(show) => {

@@ -67,6 +67,7 @@ pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Pro
     let body: ChannelBody = body::read(call.request, MAX_BODY)?;
     let (wanted, secret) = body.channel(call.shared.reach)?;
     ensure_own_topic(secret.as_ref(), call.shared.alert_topic.as_deref())?;
+
     let channels = all(call).await?;
     let before = channels.iter().find(|channel| channel.id == id);
     if before.is_none() {

@@ -57,6 +57,7 @@ fn objects(format: Format, rows: &[impl Row]) -> (Vec<u8>, usize) {
     let is_list = format == Format::Json;
     let mut body = if is_list { br#"{"data":["#.to_vec() } else { Vec::new() };
     let mut carried = carried_bytes(&body) + TAIL;
+
     for (written, row) in rows.iter().enumerate() {
         let mut text = if is_list && written > 0 { b",".to_vec() } else { Vec::new() };
         serde_json::to_writer(&mut text, row).expect("our own types have string keys");

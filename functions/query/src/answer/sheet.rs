@@ -87,6 +87,7 @@ impl Sheet {
         for row in rows {
             text.extend(record(row.cells(self.own)));
             text.pop(); // the line end, which comes after the metrics
+
             let mut values: Vec<(usize, &Decimal)> =
                 row.values().map(|(name, value)| (self.columns[name], value)).collect();
             values.sort_unstable_by_key(|(column, _)| *column);
@@ -96,6 +97,7 @@ impl Sheet {
                 text.extend_from_slice(value.as_str().as_bytes());
                 written = column + 1;
             }
+
             text.resize(text.len() + self.metrics.len() - written, b',');
             text.push(b'\n');
         }

@@ -25,7 +25,7 @@ pub(super) struct ToolRequest {
     pub(super) offset: usize,
 }
 
-/// The value by which a model asks for no unit of time. One row then covers the whole range.
+/// The value that stands for no unit of time: one row covers the whole range.
 const TOTAL: &str = "total";
 
 impl Argument {

@@ -78,7 +78,7 @@ impl Failure {
         Self { code, message: message.into(), data: None }
     }
 
-    /// The answer to the request with that id; `null` where no id could be read.
+    /// The answer to the request with this id. `id` is null if the request has no readable id.
     pub(super) fn respond(self, id: &Value, is_modern: bool) -> Response {
         let Self { code, message, data } = self;
         let mut error = json!({"code": code.number(), "message": message});

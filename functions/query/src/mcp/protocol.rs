@@ -48,6 +48,7 @@ impl Era {
         let sent = http.header("mcp-protocol-version");
         let meta = request.params.get("_meta");
         let member = |key: &str| meta.and_then(|meta| meta.get(key));
+
         let Some(version) = member(VERSION_KEY) else {
             return match sent {
                 None => Ok(Self::Legacy),
@@ -58,6 +59,7 @@ impl Era {
                 Some(version) => Err(unsupported(version)),
             };
         };
+
         let Some(version) = version.as_str() else { return Err(lacks(VERSION_KEY)) };
         if !member(CAPABILITIES_KEY).is_some_and(Value::is_object) {
             return Err(lacks(CAPABILITIES_KEY));
@@ -90,6 +92,7 @@ fn ensure_same(http: &api::Request, header: &str, expected: &str) -> Result<(), 
     if sent.and_then(decoded).as_deref() == Some(expected) {
         return Ok(());
     }
+
     let sent = sent
         .map_or_else(|| "is missing".to_owned(), |version| format!("is {:?}", excerpt(version)));
     let expected = excerpt(expected);

@@ -74,7 +74,8 @@ impl<'a> Summing<'a> {
         })
     }
 
-    /// Reads the devices of a sum. A device that a meter measures too is read only if it is shown.
+    /// Reads the devices of a sum. A device behind a meter is read only if no meter counts in its place, or if the
+    /// answer shows each device (`is_apart`).
     pub(super) async fn read<S: Store>(
         &self,
         metered: Vec<MeteredDevice<'a>>,
@@ -93,6 +94,7 @@ impl<'a> Summing<'a> {
         let all: Vec<&'a Device> = metered.iter().map(|(device, _)| *device).collect();
         let (first, mut later) = self.in_order_of_reading(metered, &meters);
         let mut devices = self.read_devices(first, &mut allowance, session).await?;
+
         let behind = |id: &DeviceId| self.found.behind(id);
         let values = devices.iter().map(|device| &device.values);
         let values = values.filter(|values| meters.contains(values.device.id()));
@@ -152,7 +154,7 @@ impl<'a> Summing<'a> {
         }
     }
 
-    /// The meters that have devices of a sum behind them, if the meters measure consumption.
+    /// The meters of consumption that have devices of a sum behind them.
     fn meters_of(
         &self,
         summed: &[&'a DeviceId],

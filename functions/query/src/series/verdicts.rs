@@ -20,6 +20,7 @@ pub(crate) async fn check_verdicts(
     let now = call.session.now;
     let mut edited = device.clone();
     patch.apply(&mut edited, now);
+
     let new = patch.settings().flat_map(|(name, settings)| {
         let stored = device.metrics().get(name).map(|info| &info.verdicts);
         let given = match &settings.verdicts {

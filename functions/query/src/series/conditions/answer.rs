@@ -64,6 +64,7 @@ impl ConditionsAnswer<'_> {
             rooms_lack: self.rooms_lack,
             explain,
         };
+
         respond(request.format, || columns(&names), rows, &about)
     }
 }
@@ -106,6 +107,7 @@ impl<'a> EpisodeRow<'a> {
             let domain::Extremes { min, max } = &episode.extremes[name];
             (name, ShownExtremes { min, max })
         });
+
         Self {
             device_id,
             from,

@@ -21,7 +21,7 @@ pub(crate) struct BilledMeter<'a> {
 }
 
 impl<'a> BilledMeter<'a> {
-    /// The meters of a tariff, each in the unit of the first, or why it is not billed.
+    /// Each meter of a tariff, or the reason why it is not billed, such as a unit other than the first meter's.
     pub(crate) fn all(
         meters: &[TariffMeter],
         devices: &'a KnownDevices,
@@ -67,7 +67,7 @@ impl<'a> BilledMeter<'a> {
         (rule != MetricRule::Gauge).then_some(Self { device, names, used, factor: None })
     }
 
-    /// What a device uses and sells; `None` if it measures neither.
+    /// The metrics of the energy that a device uses and sells; `None` if the device has no such metric.
     pub(super) fn of_device(device: &'a Device) -> Option<Self> {
         let meter = Meter::of(device.metrics()).filter(Meter::is_of_sums)?;
         let (names, used) = (meter.names().cloned().collect(), meter.used.len());

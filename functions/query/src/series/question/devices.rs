@@ -51,7 +51,7 @@ pub(crate) struct QuestionDevices {
 
 impl QuestionDevices {
     /// Finds the devices. If they cannot answer the question, the registry is read again: another instance may have
-    /// registered a device or a metric. `is_answerable` gets the devices of the answer, beside all that was found.
+    /// registered a device or a metric. `is_answerable` gets all that was found, and the devices of the answer.
     pub(crate) async fn find(
         search: DeviceSearch<'_>,
         is_answerable: impl Fn(&Self, &[&Device]) -> bool,
@@ -59,7 +59,9 @@ impl QuestionDevices {
     ) -> Result<Self, Problem> {
         let registry = &call.shared.registry;
         let found = Self::look_up(search, call).await?;
-        // `look_up` reads the device of a large registry from the table, so reading the registry brings no news of it.
+
+        // If the registry is large, `look_up` has just read the device from the table, and the registry has no newer
+        // state.
         let was_read_alone = found.device.is_some() && registry.would_read_many();
         if was_read_alone || is_answerable(&found, &found.devices()?) {
             return Ok(found);
@@ -118,6 +120,7 @@ impl QuestionDevices {
                 presence::now_or_seen_in_rooms(horizon, registry, rooms, range, call).await?;
             return self.registry.look_up_meters(call.session).await;
         }
+
         if search.is_by_room {
             let rooms = self.snapshot().rooms.keys();
             self.of_rooms.seen = presence::seen_in_each(call.session, rooms, range).await?;
@@ -170,6 +173,7 @@ impl QuestionDevices {
         if grouping == Grouping::ByRoom && self.is_shared() {
             return self.by_room(devices);
         }
+
         let of = match grouping {
             _ if !self.is_shared() => GroupOf::Device,
             Grouping::Apart => GroupOf::Apart,

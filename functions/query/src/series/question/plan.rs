@@ -41,6 +41,7 @@ impl RowPlan {
         if Level::of(unit) > Level::Readings || scope.is_of_rooms() {
             unfolded = Some(UnfoldedChanges::read(call.session, &horizon).await?);
         }
+
         Ok(Self { horizon, grid, unit, zone, now: call.session.now, unfolded })
     }
 
