@@ -1,4 +1,4 @@
-//! What people save under ids: the maximum number, and what happens to saves at the same moment. Stores nothing.
+//! Limits the number of things that people save under ids, and refuses saves at the same moment. Stores nothing.
 
 use api::{Problem, ProblemKind};
 

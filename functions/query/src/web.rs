@@ -27,12 +27,13 @@ pub(crate) struct WebPage {
 }
 
 impl WebPage {
-    /// Makes the page. Without another origin that stores readings, the page's own origin does.
+    /// Makes the page. If no other origin stores readings, the page's own origin does.
     pub(crate) fn new(settings: &Settings) -> Self {
         let ingest = settings.ingest_url.as_deref().unwrap_or_default();
         let file = FILES.iter().find(|file| file.name == "index.html");
         let html = inflate(file.expect("the page is there").gzip).expect("the build compressed it");
         let html = String::from_utf8(html.into_owned()).expect("the page is text");
+
         let (command, data) = (settings.command.as_deref(), settings.data_option.as_deref());
         let mut named = html;
         for (name, old, new) in [
@@ -42,6 +43,7 @@ impl WebPage {
         ] {
             named = named.replace(&meta(name, old), &meta(name, &escaped(new)));
         }
+
         Self { html: named, policy: policy(ingest, &settings.frame_ancestors) }
     }
 
@@ -79,6 +81,7 @@ pub(crate) fn asset(request: &Request, name: &str) -> Result<Response, Problem> 
         let detail = format!("The page has no file {:?}; load it again.", excerpt(name));
         Problem::new(ProblemKind::NotFound, detail)
     })?;
+
     let accepted = request.header("accept-encoding").unwrap_or_default();
     let response = if Coding::preferred(accepted) == Coding::Identity {
         let plain = inflate(file.gzip)?;
@@ -90,6 +93,7 @@ pub(crate) fn asset(request: &Request, name: &str) -> Result<Response, Problem> 
     } else {
         Response::new(200, file.content_type, file.gzip).with("content-encoding", "gzip")
     };
+
     let response = response.with("x-content-type-options", "nosniff");
     // Lets the service worker control the page, which is above the folder of the files.
     let is_worker = file.name.ends_with(".worker.js");

@@ -42,6 +42,7 @@ pub(crate) async fn of_room(call: &mut Call<'_, impl Store>) -> Result<Response,
     let (room, snapshot) = lookup::room(call).await?;
     let rooms = [room.id.clone()].into();
     let mut found = FoundDevices::of(snapshot);
+
     let ids: Vec<DeviceId> = if call.session.has_room_index() {
         // The readings come from the room index. The devices are read only because their metrics are columns of CSV.
         let limit = if range.format == Format::Csv { MAX_COLUMN_DEVICES } else { 1 };
@@ -57,6 +58,7 @@ pub(crate) async fn of_room(call: &mut Call<'_, impl Store>) -> Result<Response,
         }
         occupants.ids.into_iter().collect()
     };
+
     let devices = ids.iter().filter_map(|id| found.device(id)).collect();
     answer(call, &range, &RangeOf::Room(&room.id, devices)).await
 }
@@ -77,8 +79,8 @@ async fn answer(
 /// Reads until a page of CSV is full. Reads in steps, because each new column makes every row larger, and readings that
 /// do not fit cost read units for nothing.
 ///
-/// A page grows at most with the square of its rows. A step reads at most up to four times as many readings as before,
-/// and so at most about twice as many as fit.
+/// The size of a page grows at most with the square of its rows. After a step, at most four times as many readings have
+/// been read as before, and so at most about twice as many as fit.
 async fn read_until_full(
     session: Session<'_, impl Store>,
     of: &RangeOf<'_>,
@@ -94,6 +96,7 @@ async fn read_until_full(
         let step = RangeQuery { after, limit, ..range.query.clone() };
         let Page { items: readings, has_more } = of.read(session, &step).await?;
         stored += readings.iter().map(of_reading).sum::<usize>();
+
         let fits =
             readings.iter().filter_map(|reading| range.row(reading)).all(|row| sheet.add(&row));
         let is_last = !fits || !has_more || readings.len() < limit;
@@ -102,6 +105,7 @@ async fn read_until_full(
         if is_last {
             break;
         }
+
         let (read, taken) = (page.items.len(), sheet.bytes().max(stored));
         let rest = read * MAX_CARRIED.saturating_sub(taken) / taken;
         limit = rest.min(3 * read).min(range.query.limit - read);

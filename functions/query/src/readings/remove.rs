@@ -34,17 +34,19 @@ pub(crate) async fn readings(call: &mut Call<'_, impl Store>) -> Result<Response
 
     let range = time_range(&call.params, clock.now())?;
     let device = lookup::device(call).await?;
-    // One reading less is read than can be counted: `has_more` of the page stands for one more.
+    // The page has one reading less than can be counted, because its `has_more` stands for one more.
     let (order, limit) = (Order::Ascending, MAX_DELETED + MAX_COUNTED - 1);
     let query = RangeQuery { range, order, after: None, limit, consistent: true };
     let page = call.session.device_readings(device.id(), &query).await?;
     let keys: Vec<ReadingKey> = page.items.iter().take(MAX_DELETED).map(ReadingKey::of).collect();
+
     // The changes are announced before the deletion, so that answers about their time warn of them.
     let mark = async |call: &Call<'_, _>| {
         let changed = keys.iter().map(|key| (&key.device, key.at));
         call.shared.late.mark(call.session.at(clock.now()), changed).await
     };
     let marked = mark(call).await?;
+
     // A recheck is noted before the deletion too: if the deletion is cut off, alerts judge the readings that are left.
     judge_again(device.id(), range, call).await?;
     let outcome = call.session.delete_readings(&keys).await;
@@ -64,8 +66,9 @@ pub(crate) async fn readings(call: &mut Call<'_, impl Store>) -> Result<Response
     Ok(Response::json(200, &body))
 }
 
-/// Makes alerts judge the device again from the start of a range on; from its end, if no judgement looks so far back. A
-/// range without readings counts too, because an earlier request may have deleted them and failed then.
+/// Makes alerts judge the device again from the start of a range on, but from no earlier time than judgements look
+/// back. If the whole range is earlier, they judge from its end. A range without readings is judged again too, because
+/// an earlier request may have deleted the readings and then failed.
 async fn judge_again(
     device: &DeviceId,
     range: TimeRange,

@@ -22,6 +22,7 @@ pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
     let stored = all(call).await?;
     let with_settings = call.grant.may_edit();
     let rows = stored.iter().map(|stored| SourceRow::of(stored, with_settings, call.session.now));
+
     let (mut data, mut damaged) = (Vec::new(), Vec::new());
     for (stored, row) in stored.iter().zip(rows) {
         match row {
@@ -45,6 +46,7 @@ pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Pro
     let id = source_id(&call.id)?;
     let mut members: Map<String, Value> = body::read(call.request, MAX_BODY)?;
     let secrets = SecretTexts::read(members.remove("secrets"))?;
+
     let stored = all(call).await?;
     let before = stored.iter().find(|stored| stored.id == id);
     let source = PolledSource::read(members, call.shared.reach)?;
@@ -66,6 +68,7 @@ pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Pro
     {
         return shown_saved(before, &source, call).await;
     }
+
     if !call.session.save_source(&saved, secrets.as_ref()).await? {
         return Err(contended("source"));
     }
@@ -109,6 +112,7 @@ fn secrets_to_store(
     if before.is_some_and(|before| before.has_secrets_for(source)) {
         return Ok(None);
     }
+
     // A source that is restored from an export has no secrets at first. It is off until they are given.
     let has_none = before.is_none_or(|before| before.lacks_secrets);
     let is_restored = has_none && !source.is_on;

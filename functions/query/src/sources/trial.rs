@@ -104,6 +104,7 @@ pub(crate) async fn test(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
     if let Some(secrets) = secrets {
         event["secrets"] = secrets;
     }
+
     let deadline = Deadline::after(TIMEOUT.min(call.session.invocation.remaining()));
     let reply = call.shared.fetching.0.invoke(event.to_string(), deadline).await;
     let reply = reply.map_err(|why| unanswerable(&format!("The source is not tried: {why}.")))?;

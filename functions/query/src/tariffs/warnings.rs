@@ -1,4 +1,5 @@
-//! The warnings about a saved tariff: what it names is unknown, or looks wrong. The tariff is saved all the same.
+//! Warnings about a saved tariff: unknown devices and metrics, and values that look wrong. The tariff is saved all the
+//! same.
 
 use std::collections::BTreeSet;
 
@@ -22,6 +23,7 @@ pub(super) async fn of(
 ) -> Result<Vec<String>, Problem> {
     let mut warnings: Vec<String> =
         cents(tariff).chain(shares(tariff)).chain(ends(tariff)).collect();
+
     let series = || tariff.lines.iter().filter_map(|line| line.series.as_ref());
     let meters = tariff.meters.iter().map(|meter| &meter.device);
     let named: BTreeSet<&DeviceId> = meters.chain(series().map(|series| &series.device)).collect();
@@ -46,6 +48,7 @@ pub(super) async fn of(
             warnings.push(format!("{id} is behind {other}, so its energy is billed twice"));
         }
     }
+
     warnings.dedup();
     Ok(warnings)
 }

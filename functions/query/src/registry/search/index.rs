@@ -43,6 +43,7 @@ pub(super) async fn find<'a>(
             && own.iter().all(|own| own.holds_for(device) && is_indexed_for(own, device))
             && newest.may_hold_for(device)
     };
+
     // Newest values drop some candidates afterwards, so more candidates are needed than the page has devices.
     let limit = if newest.is_empty() { list.limit() } else { usize::MAX };
     let mut found = candidates(&driver, limit, fits, call).await?;
@@ -198,6 +199,7 @@ async fn driver<'c>(
         call.session.search(&query).await
     });
     let pages = try_join_all(pages).await?;
+
     let size = |index: &usize| {
         let page: &Page<SearchHit> = &pages[*index];
         let is_exact = matches!(own[*index].test, SearchTest::Equals(_));
