@@ -141,6 +141,7 @@ impl<'a> ReadAllowance<'a> {
             }
             Level::Days => String::new(),
         };
+
         format!(
             "This takes about {units:.0} read units of {}, and one answer takes at most {max_units}. Narrow \
              from and to{longer}, or ask room by room or device by device.",

@@ -122,12 +122,14 @@ fn next(task: Task, page: Page<IndexedQuarter>, boxed: &Boxed<'_>) -> Option<Tas
     if !page.has_more {
         return None;
     }
+
     // Without a readable entry there is no address from which to go on.
     let last = page.items.into_iter().next_back()?;
     let address = boxed.schema.parse_address(&last.entry.address)?;
     if boxed.region.contains(&boxed.schema.curve().point(address)) {
         return Some(Task { after: Some(last), ..task });
     }
+
     let next = boxed.schema.curve().next_inside(address, &boxed.region)?;
     let end = *task.range.end();
     (next <= end).then_some(Task { range: next..=end, after: None, ..task })
@@ -144,6 +146,7 @@ fn matching_entry(
     if !is_there || !is_of(device.question, &found.rooms) {
         return None;
     }
+
     let values = boxed.conditions.iter().map(|(name, interval)| {
         let means = found.values().get(boxed.schema.index_of(name)?)?;
         interval.contains(&means.mean).then(|| ((*name).clone(), means.clone()))

@@ -29,7 +29,7 @@ const MAX_SPLITS: usize = 4_000;
 const RANGES: usize = 4;
 const MORE_RANGES: usize = 8;
 const MORE_FROM: f64 = 200.0;
-/// About how many index entries are read in order to find one inside the box.
+/// The approximate number of index entries that are read to find one inside the box.
 const OVERHEAD: f64 = 1.4;
 /// The approximate bytes of an index entry: those of its keys and rooms, and those of each metric of the schema.
 const ENTRY_BYTES: i64 = 130;

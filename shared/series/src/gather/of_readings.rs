@@ -58,11 +58,13 @@ impl<S: Store> Gathering<'_, S> {
         let first = first.map_or(range.to(), |reading| reading.at);
         let end = range.from().saturating_add(TimeDelta::days(1)).min(first);
         let Ok(without_readings) = TimeRange::new(range.from(), end) else { return Ok(()) };
+
         let device = self.question.device.id();
         let quarters = self.session.quarters(device, without_readings, false).await?;
         let expired = |quarter: &&StoredRollup| {
             !quarter.rollup.is_empty() && !quarter.has_readings(self.question.now)
         };
+
         match quarters.iter().find(expired) {
             Some(quarter) => {
                 Err(SeriesError::OutOfReach(readings_expired(quarter, self.question.now)))
@@ -82,6 +84,7 @@ impl<S: Store> Gathering<'_, S> {
             let is_of_one_row = grid.row_index(a.at) == grid.row_index(b.at);
             is_of_one_row && is_here(a) == is_here(b) && is_of_one_room
         };
+
         let runs: Vec<&[Reading]> = readings.chunk_by(is_one_run).collect();
         for run in runs {
             self.fold_run(self.row_part(range, &run[0]), run);
@@ -125,6 +128,7 @@ impl<S: Store> Gathering<'_, S> {
             let ended = TimeRange::new(before.range.from(), begin);
             before.range = ended.expect("it has a reading");
         }
+
         let range = TimeRange::new(begin, part.to()).expect("it has a reading");
         let piece = RollupPiece::new(range, Level::Readings, Rollup::default(), is_in_other_room);
         self.gathered.pieces.push(RollupPiece { first: *first, ..piece });
