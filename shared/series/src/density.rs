@@ -108,7 +108,7 @@ impl Densities {
     ) -> StoreResult<Cost> {
         let DeviceQuestion { device, horizon, now, .. } = *question;
         let range = question.grid.range();
-        // There may be forecasts after now, but not many.
+        // Time after now does not count: it may have forecasts, but only a few.
         let (from, to) = (range.from().max(device.first_seen()), range.to().min(now));
         let lived = to.since(from).max(TimeDelta::zero());
         if lived <= SHORT || question.coarsest == Level::Days {
@@ -133,6 +133,7 @@ impl Densities {
         if let Some(day) = known.filter(|day| day.date >= *dates.start()) {
             return Ok(density(day));
         }
+
         let Some(day) = newest_day(session, device, dates).await? else {
             return Ok(Density::usual(device));
         };

@@ -20,7 +20,7 @@ use crate::ports::Store;
 pub struct DeviceRows<'a> {
     /// The device.
     pub device: &'a Device,
-    /// The times and rooms of what was gathered. The values are dropped, because `metrics` has them.
+    /// The gathered pieces with their times and rooms. Their values are dropped, because `metrics` has them.
     pub gathered: DeviceRollups,
     /// The requested metrics of the device.
     pub metrics: BTreeMap<MetricName, MetricRows>,

@@ -148,6 +148,7 @@ impl<S: Store> EventSearch<'_, S> {
             if let Some(last) = &last {
                 self.step(question.device, last, &metric.first);
             }
+
             last = Some(metric.last.clone());
             if let OfKind::Counter { flags, .. } = &metric.of_kind
                 && !flags.intersection(self.wanted).is_empty()
@@ -213,6 +214,7 @@ impl<S: Store> EventSearch<'_, S> {
         let step = rule.step(from, to);
         let flag = step.flag.filter(|flag| !self.wanted.intersection((*flag).into()).is_empty());
         let Some(flag) = flag else { return };
+
         let value =
             |sample: &Sample| Some(Value { timestamp: sample.at, value: sample.value.clone() });
         self.found.push(CounterStep {

@@ -105,7 +105,7 @@ struct NeighbourSearch<'a, S> {
     left: Option<Timestamp>,
     /// Whether rollups were searched.
     has_rolled: bool,
-    /// For how much more time readings may replace outdated rollups.
+    /// The length of time for which readings may still replace outdated rollups.
     refoldable: TimeDelta,
 }
 
@@ -143,8 +143,8 @@ impl<S: Store> NeighbourSearch<'_, S> {
         Ok(self.reached(edge))
     }
 
-    /// The time up to which changes of rollups could change the result; without end while a value is missing. The edge
-    /// if no rollups were searched.
+    /// The farthest time at which a change of rollups could change the result: any time while a value is missing, and
+    /// only the edge if no rollups were searched.
     fn reached(&self, edge: Timestamp) -> Timestamp {
         let found = self.found.values().map(|sample| sample.at);
         match self.order {
