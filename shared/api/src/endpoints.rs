@@ -225,12 +225,13 @@ impl Endpoint {
     }
 
     /// The access that a request needs when `function` serves it. The details of the health need a token that reads.
-    /// The ingest function answers what clients of InfluxDB ask before they write. It reads no table for that, so it
-    /// checks only the form of the token.
+    /// The ingest function also answers the requests that clients of InfluxDB send before they write. It reads no table
+    /// for them, so it checks only the form of the token.
     pub fn access_of(&self, request: &Request, function: Function) -> Access {
         let is_set = |(name, value): &(String, String)| {
             name == DETAILS && matches!(value.as_str(), "true" | "1")
         };
+
         match (self.operation, self.access) {
             (Operation::Health, _)
                 if self.function == function && request.query().iter().any(is_set) =>
@@ -299,6 +300,7 @@ pub fn find(request: &Request, function: Function) -> Result<(&'static Endpoint,
             || function == Function::Ingest && endpoint.is_asked_by_writers()
     };
     let is_unknown = |problem: &Problem| problem.kind == ProblemKind::NotFound;
+
     match found {
         Ok((endpoint, id)) if is_here(endpoint) => Ok((endpoint, id)),
         Err(problem) if function == Function::Query || !is_unknown(&problem) => Err(problem),
@@ -320,6 +322,7 @@ pub fn elsewhere(request: &Request, function: Function) -> Problem {
              --ingest-port"
         }
     };
+
     let detail = format!("{method} {path} is not answered at this address, {there}.");
     Problem::new(ProblemKind::Elsewhere, detail)
 }

@@ -35,6 +35,7 @@ impl FromStr for FrameAncestors {
                 _ => Err(FrameAncestorsError(excerpt(text))),
             }
         };
+
         let origins = text.split(|c: char| c == ',' || c.is_whitespace());
         origins
             .filter(|origin_text| !origin_text.is_empty())

@@ -35,6 +35,7 @@ impl Params {
             if !is_repeatable && given[..n].iter().any(|(earlier, _)| earlier == name) {
                 return Err(Problem::field(&excerpt(name), "is given twice"));
             }
+
             let Some(parameter) = find(known, name) else {
                 if endpoint.takes_conditions() {
                     check_condition(known, name)?;
@@ -47,6 +48,7 @@ impl Params {
                 let message = format!("unknown parameter; {}", expected(known));
                 return Err(Problem::field(&excerpt(name), message));
             };
+
             check(parameter.kind, value).map_err(|expected| {
                 let message = format!("is {:?}; expected {expected}", excerpt(value));
                 Problem::field(name, message)

@@ -235,6 +235,7 @@ impl From<StoreError> for Problem {
                 ProblemKind::Internal
             }
         };
+
         let mut detail = error.to_string();
         detail[..1].make_ascii_uppercase();
         Self { cause: Some(Arc::new(error)), ..Self::new(kind, detail + ".") }
