@@ -81,8 +81,8 @@ async fn run(
     run_on(&snapshot, statement, epoch, call).await
 }
 
-/// The registry for a statement. If memory holds all devices and none fits a `SELECT`, the registry is read again,
-/// because a fitting device may be new.
+/// The registry for a statement. If memory holds all devices and no device fits a `SELECT`, the registry is read again:
+/// a fitting device may be new.
 async fn snapshot_for(
     statement: &Statement,
     call: &mut Call<'_, impl Store>,

@@ -79,8 +79,8 @@ pub(crate) async fn series(
         }
 
         let columns = group.columns(&request, &names, &rows)?;
-        // A meter that was in the room but silent in this range still excludes the devices behind it. So absent devices
-        // are dropped only after this.
+        // A meter may be silent in this range and still exclude the devices behind it from the sums. So absent devices
+        // are dropped only after the exclusions are found.
         let exclusions = group.sum_exclusions(&rows, columns.sums(), behind, &plan, call.session);
         let exclusions = Box::pin(exclusions).await.map_err(problem)?;
         rows.retain(|device| group.was_present(device));

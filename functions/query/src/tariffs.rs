@@ -192,6 +192,7 @@ async fn ensure_place(new: &StoredTariff, call: &mut Call<'_, impl Store>) -> Re
             break;
         }
     }
+
     call.session.delete_tariff(new).await?;
     ensure_at_most(MAX_TARIFFS, "tariffs", MAX_TARIFFS + 1)
 }

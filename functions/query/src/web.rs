@@ -19,7 +19,7 @@ struct PageFile {
 /// only: uncompressed they would cost five times as much, and every browser accepts compression.
 const MAX_PLAIN: usize = 5 << 10;
 
-/// The web page, which names the origin at which readings are stored, and the command of its server.
+/// The web page, with the origin of `ingest` and the server's command filled in, and the page's policy.
 #[derive(Debug)]
 pub(crate) struct WebPage {
     html: String,

@@ -1,5 +1,5 @@
-//! What an endpoint is, and how a request finds its endpoint. The rows are in `table`. Routing, authentication,
-//! parameters, the `OpenAPI` document and the template's test read these rows. Answers nothing.
+//! The definition of an endpoint, and the search for the endpoint of a request. The rows are in `table`. Routing,
+//! authentication, parameters, the `OpenAPI` document and the template's test read these rows. Answers nothing.
 
 mod table;
 
@@ -144,7 +144,7 @@ pub enum Reply {
     Page(&'static str),
     /// Rows and the members beside them in JSON; the rows alone in NDJSON or CSV.
     Rows(&'static str),
-    /// Which readings of a request were stored, and which were not.
+    /// The readings of a request that were stored, and those that were not.
     Receipt(&'static str),
     /// The progress of a deletion that takes several requests.
     Progress(&'static str),
@@ -292,7 +292,8 @@ pub fn fetched_formats() -> impl Iterator<Item = &'static str> {
     [READINGS].into_iter().chain(ENDPOINTS.iter().filter_map(Endpoint::body_format))
 }
 
-/// The endpoint of a request to `function`, and the decoded `{id}` of the path. The id is empty if the path has none.
+/// The endpoint of a request to `function`, and the decoded `{id}` of the path. Without an `{id}` in the path, the id
+/// is empty.
 pub fn find(request: &Request, function: Function) -> Result<(&'static Endpoint, String), Problem> {
     let found = find_path(&request.method, &request.path);
     let is_here = |endpoint: &Endpoint| {
@@ -355,7 +356,7 @@ pub fn find_path(method: &str, path: &str) -> Result<(&'static Endpoint, String)
     })
 }
 
-/// The decoded `{id}` of a path that matches the template. The id is empty if the template has none.
+/// The decoded `{id}` of a path that matches the template. Without an `{id}` in the template, the id is empty.
 fn matched_id(template: &str, path: &str) -> Option<String> {
     let mut id = String::new();
     let mut segments = path.trim_end_matches('/').split('/');

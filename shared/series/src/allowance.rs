@@ -1,5 +1,4 @@
-//! The limits of what one answer may cost, checked by an estimate before its data is read. Reads only the densities of
-//! devices.
+//! The limits of an answer's cost, checked by an estimate before data is read. Reads only the densities of devices.
 
 use std::collections::BTreeSet;
 

@@ -80,6 +80,7 @@ async fn by_rollups(
             Ok::<_, SeriesError>(matching)
         }
     });
+
     at_once(DEVICE_CONCURRENCY, reads).await
 }
 

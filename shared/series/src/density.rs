@@ -17,7 +17,7 @@ const UNIT: f64 = 8_192.0;
 const DAY_UNITS: f64 = 0.05;
 /// For ranges up to this length, the usual density is assumed.
 const SHORT: TimeDelta = TimeDelta::days(2);
-/// The number of readings a day that is assumed if it is not known: one reading a minute.
+/// The assumed number of readings a day, if the number is not known: one reading a minute.
 const USUAL_READINGS: f64 = 1_440.0;
 /// The largest number of remembered pairs of device and date; beyond this number all are forgotten.
 const MAX_REMEMBERED: usize = 10_000;

@@ -86,7 +86,7 @@ pub async fn device_rows<'a>(
     let with_neighbours: BTreeMap<_, _> =
         with_neighbours.filter(|(_, rule)| needs_neighbours(rule)).collect();
 
-    // Gauges have no neighbours, whatever the caller asks for.
+    // Gauges have no neighbours, even if the caller asks for them.
     let mut gathered = if with_neighbours.values().all(|rule| *rule == MetricRule::Gauge) {
         gather(session, question).await?
     } else {

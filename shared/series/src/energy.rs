@@ -48,6 +48,7 @@ impl RowEnergy {
     pub fn of(it: &DeviceRows<'_>, meter: &Meter<'_>, place: usize) -> Self {
         let mut energy = Self::default();
         let flows = [(&mut energy.bought, &meter.used), (&mut energy.sold, &meter.sold)];
+
         for (sum, names) in flows {
             for name in names {
                 let metric = it.metrics.get(*name);

@@ -87,8 +87,9 @@ impl CounterSteps {
     }
 }
 
-/// Finds the events of a device's counters whose steps overlap the range or end at its start, so that each flag of a
-/// row has an event. The reading that ends the last step may be after the range. Each event has a flag in `wanted`.
+/// Finds the events of a device's counters. Each step overlaps the range or ends at the range's start, so that each
+/// flag of a row has an event. The reading that ends the last step may be after the range. Each event has a flag in
+/// `wanted`.
 pub async fn events(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,

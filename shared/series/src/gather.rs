@@ -233,7 +233,7 @@ pub(crate) async fn gather_with_day_before(
     Gathering::new(session, question, true)?.run().await
 }
 
-/// How a stored rollup is used.
+/// The ways to use a stored rollup.
 enum Use {
     /// The rollup is used. Its readings may be in a room that the question does not have.
     Whole { is_in_other_room: bool },
@@ -474,8 +474,8 @@ impl<'a, S: Store> Gathering<'a, S> {
             return None;
         }
 
-        // Compares the cost of a day like the newest one: its readings, and its quarters. A quarter has at least one
-        // reading.
+        // For a day like the newest day, compares the cost of its readings and of its quarters. A quarter has at least
+        // one reading.
         let sizes = ItemSizes::of(self.question.device, newest.rollup.metrics.len());
         let readings = usize::try_from(newest.rollup.most_values()).unwrap_or(usize::MAX);
         let quarters = quarters_in(newest.range.length()).min(readings);
@@ -508,6 +508,7 @@ impl<'a, S: Store> Gathering<'a, S> {
                 }
             }
         }
+
         true
     }
 

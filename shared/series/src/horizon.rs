@@ -45,7 +45,7 @@ impl Horizon {
         &self.outdated
     }
 
-    /// How soon rollups follow the readings.
+    /// The delay with which rollups follow readings.
     pub const fn rollup_delay(&self) -> RollupDelay {
         self.rollup_delay
     }

@@ -20,7 +20,7 @@ pub struct RowValues {
     pub area: Option<RowArea>,
 }
 
-/// One metric of one device, and how it is folded.
+/// One metric of a device, with its rule of folding and its neighbours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Metric<'a> {
     pub name: &'a MetricName,

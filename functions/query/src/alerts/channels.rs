@@ -35,6 +35,7 @@ pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
             Some(waiting(&page.await?.listing.found)),
         ))
     });
+
     let shown = try_join_all(shown.map(Box::pin)).await?;
     Ok(Response::json(200, &json!({"data": shown})))
 }
@@ -154,6 +155,7 @@ async fn known(call: &mut Call<'_, impl Store>) -> Result<StoredChannel, Problem
     let id = path_id(call)?;
     let mut channels = all(call).await?;
     let found = channels.iter().position(|channel| channel.id == id);
+
     found.map(|place| channels.swap_remove(place)).ok_or_else(|| {
         let mut problem = not_found("channel", id.as_str());
         if !channels.is_empty() {

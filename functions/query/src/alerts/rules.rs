@@ -225,8 +225,8 @@ async fn ensure_room(call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
     Err(too_many())
 }
 
-/// Deletes the rule that was just saved, if simultaneous requests have saved too many. Each of them counts the rules
-/// after its save, so the last count sees every rule that stays.
+/// Deletes the rule that was just saved, if simultaneous requests have saved too many. Each request counts the rules
+/// after its own save, so the last count includes every rule that stays.
 async fn make_room(rule: &StoredRule, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
     let rules = call.session.alert_rules().await.map_err(|error| after_saving(error.into()))?;
     if rules.found.len() + rules.unreadable.len() <= MAX_RULES {

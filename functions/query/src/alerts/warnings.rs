@@ -94,6 +94,7 @@ fn of_unknown_devices(rule: &Rule) -> Option<String> {
             return None;
         }
     };
+
     Some(format!(
         "{member}: there are more than {MAX_CACHED_ENTRIES} devices, so {unjudged}; a rule with device is judged"
     ))

@@ -12,7 +12,7 @@ pub(crate) struct RowPage<'a> {
     pub(crate) format: Format,
     pub(crate) request: &'a Request,
     pub(crate) params: &'a Params,
-    /// How the rows were found; only JSON shows it.
+    /// The plan by which the rows were found; only JSON shows the plan.
     pub(crate) plan: Option<Value>,
 }
 

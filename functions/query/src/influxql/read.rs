@@ -26,7 +26,7 @@ const PAGES: [usize; 2] = [10, 100];
 const MAX_READ: usize = 100_000;
 /// The shortest time between two readings.
 const INSTANT: TimeDelta = TimeDelta::milliseconds(1);
-/// How far back or ahead rollups are searched for a rare metric, step by step.
+/// The distances, back or ahead, up to which rollups are searched for a rare metric, step by step.
 const REACH: [TimeDelta; 3] = [TimeDelta::days(2), TimeDelta::days(31), TimeDelta::days(400)];
 
 /// The parameters that all devices of a read share.

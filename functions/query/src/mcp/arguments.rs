@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 #[derive(Debug)]
 pub(super) struct Argument {
     pub(super) parameter: Parameter,
-    /// The value if the model gives none.
+    /// The value if the model does not give the argument.
     pub(super) default: Option<&'static str>,
 }
 

@@ -91,7 +91,7 @@ impl Failure {
 }
 
 impl ClientMessage {
-    /// The id of a refused body, or null if it has none.
+    /// The id of a refused body, or null if the body has no id.
     pub(super) fn id_of(body: &[u8]) -> Value {
         let message: Value = serde_json::from_slice(body).unwrap_or_default();
         message.get("id").filter(|id| is_id(id)).cloned().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The table of tools: what a model learns of each, and the endpoints of the API that it asks.
+//! The table of tools, each with its description for models and the endpoints of the API that the tool calls.
 
 use api::Problem;
 use api::endpoints::{ENDPOINTS, Endpoint, Kind, Parameter};

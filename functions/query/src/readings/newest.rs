@@ -65,9 +65,9 @@ impl<'a, S: Store> NewestReader<'a, S> {
         at_once(LATEST_CONCURRENCY, questions).await
     }
 
-    /// The newest value of each metric among the newest readings. A wanted metric that is missing there is searched
-    /// further back, and then in the newest rollup that has it. Values older than these rollups are not found, so that
-    /// a device costs only a few read units.
+    /// The newest value of each metric among the newest readings. If a wanted metric is missing, older readings are
+    /// searched, and then rollups. Only a limited number of readings and rollups is read, so that a device costs only a
+    /// few read units.
     pub(super) async fn newest(
         &self,
         device: &Device,

@@ -18,8 +18,8 @@ use crate::registry::presence::RoomsLack;
 use crate::registry::{lookup, presence};
 use crate::shared_state::Call;
 
-/// The number of readings that are read for a page of CSV before its size is checked: about as many as
-/// fit if each has 64 columns of its own.
+/// The number of readings that are read for a page of CSV before its size is checked. About so many fit if each reading
+/// has 64 columns of its own.
 const FIRST_STEP: usize = 256;
 
 /// If memory does not hold all devices, a room's CSV has columns for the metrics of at most this many devices.

@@ -106,7 +106,7 @@ async fn begun_at(
     Ok(known)
 }
 
-/// Gives a device its deletion mark, or finds the mark that it already has.
+/// Gives a device a deletion mark, or finds the mark of an earlier request.
 async fn begin(id: &DeviceId, call: &mut Call<'_, impl Store>) -> Result<Deletion, Problem> {
     // All devices are searched: an older version did not list the devices behind a meter in the meter's item.
     let now = call.shared.registry.refresh(call.session, call.log).await?;
@@ -135,7 +135,7 @@ fn is_meter(id: &DeviceId, behind: &[&DeviceId]) -> Problem {
     Problem::new(ProblemKind::Conflict, detail)
 }
 
-/// What a request removed of a device.
+/// The numbers of a device's items that a request removed and left.
 #[derive(Default)]
 struct Removal {
     removed: usize,
@@ -256,6 +256,7 @@ async fn ensure_empty(id: &RoomId, call: &mut Call<'_, impl Store>) -> Result<()
     if members.ids.is_empty() {
         return Ok(());
     }
+
     let detail = format!(
         "{} in the room {id}; PATCH the room of each, or DELETE it, first.",
         sentence_about(&members.ids.iter().collect::<Vec<_>>(), "is", "are")

@@ -74,6 +74,7 @@ pub(crate) async fn seen_in_each(
             Ok((room.clone(), seen.into_iter().map(|seen| seen.device).collect()))
         }
     });
+
     Ok(at_once(ROOM_CONCURRENCY, requests).await?.into_iter().collect())
 }
 

@@ -62,6 +62,7 @@ fn without_energy(
         QueryScope::Home => "a device of the home",
         QueryScope::All => "a device",
     };
+
     let message = match requested {
         Some(name) => {
             format!("{name} is neither a counter in Wh, kWh or MWh nor a power of {whose}")

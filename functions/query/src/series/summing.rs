@@ -16,8 +16,8 @@ use super::question::plan::{RowPlan, hull};
 pub(super) struct EnergySum<'a> {
     /// The devices that are shown, in the order of their ids.
     pub(super) devices: Vec<EnergyDevice<'a>>,
-    /// What the sum leaves out: devices behind a counted meter, meters that were elsewhere for too long, and metrics
-    /// that are not consumption.
+    /// Entries that the sum leaves out: devices behind a counted meter, meters that were elsewhere for too long, and
+    /// metrics that are not consumption.
     pub(super) left_out: Vec<LeftOut<'a>>,
     /// Meters that were in the rooms for a part of the range only.
     pub(super) moved: BTreeMap<&'a DeviceId, MovedMeter<'a>>,

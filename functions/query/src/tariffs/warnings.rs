@@ -63,7 +63,7 @@ fn shares(tariff: &WrittenTariff) -> impl Iterator<Item = String> {
     })
 }
 
-/// Warnings of names whose newest line has an end, though an older line of the name has none.
+/// Warnings of names whose newest line has an end, although an older line of the name is open.
 fn ends(tariff: &WrittenTariff) -> impl Iterator<Item = String> {
     tariff.lines.iter().filter_map(|line| {
         let end = line.to?;

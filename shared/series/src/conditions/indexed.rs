@@ -20,8 +20,8 @@ pub(crate) const PAGE_UNITS: f64 = 4.0;
 /// The number of queries that run at once.
 const CONCURRENCY: usize = 16;
 
-/// Conditions as a box in the index, which has one dimension for each metric, and the ranges of addresses that cover
-/// the box.
+/// Conditions as a box in the index, and the ranges of addresses that cover the box. The index has a dimension for each
+/// metric.
 pub(crate) struct Boxed<'a> {
     pub schema: &'a ConditionsSchema,
     pub conditions: BTreeMap<&'a MetricName, &'a Interval>,

@@ -9,13 +9,14 @@ use super::{DeviceQuestion, Gathering, Level, RollupPiece};
 use crate::error::SeriesError;
 use crate::ports::Store;
 
-/// The largest number of readings of one device that one request reads.
+/// The largest number of readings of a device in one request.
 const MAX_READINGS: usize = 300_000;
 /// The number of readings of one page.
 const PAGE: usize = 10_000;
 
 impl<S: Store> Gathering<'_, S> {
-    /// Folds the readings of a range page by page. Memory holds one page, and the [span](Self::span_of) that it cuts.
+    /// Folds the readings of a range page by page. Memory holds one page, and the readings of the [span](Self::span_of)
+    /// that the page cuts.
     pub(super) async fn fold_readings(&mut self, range: TimeRange) -> Result<(), SeriesError> {
         let mut pages = Pages::of(self.session, self.question, range);
         let mut next = pages.next().await?;
@@ -134,7 +135,7 @@ impl<S: Store> Gathering<'_, S> {
         self.gathered.pieces.push(RollupPiece { first: *first, ..piece });
     }
 
-    /// The begin of the span in which a reading is folded: its day if the day's rollup is outdated, else its quarter of
+    /// The begin of the span in which a reading is folded: the day if the day's rollup is outdated, else the quarter of
     /// an hour. If rows are shorter than a quarter, the span is the row.
     fn span_of(&self, reading: &Reading, row: TimeRange) -> Timestamp {
         if self.question.coarsest == Level::Readings {

@@ -249,7 +249,7 @@ impl<'a> SeriesAnswer<'a> {
         }
     }
 
-    /// Notes which kinds of items and which time were read for a group, even if no row shows them.
+    /// Notes the kinds of items and the time that were read for a group, even if no row shows their values.
     pub(crate) fn note_read(&mut self, values: &[DeviceRows<'a>]) {
         self.levels.extend(levels(values.iter()));
         self.reach = values.iter().map(|device| device.reach).fold(self.reach, hull);

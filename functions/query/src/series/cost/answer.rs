@@ -1,4 +1,4 @@
-//! Bills as the API shows them. Makes none.
+//! Bills as the API shows them. Makes no bill.
 
 use api::{Problem, Response};
 use domain::{Device, DeviceId, Label, TariffId, TimeRange, Timestamp};

@@ -1,4 +1,5 @@
-//! What meters used and sold in each step of a bill, and what is unknown of it. Prices nothing.
+//! The energy that meters measured as used and sold in each step of a bill, and whether some is unknown. Prices
+//! nothing.
 
 use api::Problem;
 use chrono::TimeDelta;
@@ -79,8 +80,8 @@ fn is_unknown(range: TimeRange, row: &RowValues) -> bool {
     range.length() - known >= MIN_UNKNOWN.min(range.length())
 }
 
-/// Adds the energy that was measured over more than a quarter of an hour: parts of a counter's steps, or all energy of
-/// a power whose readings are means of hours.
+/// Adds energy that was measured over more than a quarter of an hour: parts of a counter's steps, or all energy of a
+/// power whose readings are means of hours.
 fn add_estimated(
     step: &mut EnergyStep,
     per: Per,

@@ -1,4 +1,4 @@
-//! What the energy of single devices cost, as if all of it had been bought. Knows no price.
+//! Shares of bills: the devices and tariffs for which the cost of a single device's energy is computed. Knows no price.
 
 use api::Problem;
 use domain::{Device, DeviceId, Meter, meters_above};

@@ -81,7 +81,7 @@ impl QuestionDevices {
         match search.scope {
             QueryScope::Device => {
                 device = Some(lookup::device(call).await?);
-                // Only this device is needed, so the registry in memory is good enough, however old.
+                // Only this device is needed, so even an old registry in memory is good enough.
                 current = call.shared.registry.current();
             }
             QueryScope::Room => {
@@ -144,7 +144,7 @@ impl QuestionDevices {
         &self.registry.snapshot
     }
 
-    /// The members of an answer that say the range and the unit of its rows; see [`RowPlan::span`].
+    /// The members of an answer about the rows; see [`RowPlan::span`].
     pub(crate) fn span(&self, plan: &RowPlan, reach: TimeRange) -> Span {
         plan.span(reach, self.device.as_ref(), self.of_rooms.lack)
     }

@@ -255,7 +255,8 @@ impl<'a> RoomsOfRows<'a> {
     /// Whether a device sent something without a room, or in a room that is not in the answer.
     pub(crate) fn has_readings_elsewhere(&self, values: &DeviceRows<'_>) -> bool {
         let mut rooms = values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
-        // A rollup names a limited number of rooms. If it names this number, there may be others.
+        // A rollup names a limited number of rooms. If a rollup names this number, the device may have been in further
+        // rooms.
         rooms.any(|rooms| {
             rooms.len() >= MAX_ROLLUP_ROOMS || !rooms.iter().all(|room| self.has(room.as_ref()))
         })

@@ -33,7 +33,7 @@ impl QueryScope {
     }
 }
 
-/// How devices share rows.
+/// The grouping of devices into rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grouping {
     /// All devices share one row.
@@ -220,7 +220,7 @@ impl SeriesRequest {
     }
 }
 
-/// The requested metrics, if the devices have them. If none is requested, all metrics of the devices.
+/// The requested metrics, if the devices have them. If the request names no metric, all metrics of the devices.
 pub(crate) fn metric_names(
     requested: Option<&[MetricName]>,
     devices: &[&Device],
