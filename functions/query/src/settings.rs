@@ -17,7 +17,7 @@ pub struct Settings {
     pub auth: Auth,
     /// The origin at which readings are stored, if it is not the page's own.
     pub ingest_url: Option<String>,
-    /// The command of this server, as its owner calls it, if other than `roomtide`.
+    /// The command of this server, if the owner calls it by a name other than `roomtide`.
     pub command: Option<String>,
     /// The option that names the data of this server in its commands, such as `--data-dir 'mine'`.
     pub data_option: Option<String>,
