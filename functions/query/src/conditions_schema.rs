@@ -140,6 +140,7 @@ impl<'a> From<&'a StoredSchema> for Shown<'a> {
             },
             bits: metric.bits,
         };
+
         let metrics = schema.metrics().iter().map(metric).collect();
         Self { version: schema.version(), ready: *is_ready, metrics }
     }

@@ -82,8 +82,8 @@ async fn run(
     run_on(&snapshot, statement, epoch, call).await
 }
 
-/// The registry for a statement. If memory holds all devices and none fits a `SELECT`, the registry is read again,
-/// because a fitting device may be new.
+/// The registry for a statement. If memory holds all devices and no device fits a `SELECT`, the registry is read again:
+/// a fitting device may be new.
 async fn snapshot_for(
     statement: &Statement,
     call: &mut Call<'_, impl Store>,
@@ -114,6 +114,7 @@ async fn run_on(
     let rooms = &RoomTexts::of(snapshot.rooms.values());
     let densities = &call.shared.densities;
     let context = QueryContext { session, snapshot, rooms, horizon, densities, epoch };
+
     match statement {
         Statement::Select(select) => Box::pin(select::select(&context, select)).await,
         Statement::Show(show) => {

@@ -120,8 +120,8 @@ fn answer_at_once<S>(call: &Call<'_, S>) -> Result<Response, Problem> {
 // row of the table begins as `Query DeviceSeries = series::series(Device): ...`: `Device` is the `QueryScope`.
 macro_rules! dispatch {
     ($({ $function:ident $operation:ident $(= $($handler:ident)::+ $(($scope:ident))?)?: $($rest:tt)* })*) => {
-        /// Answers a call. The future is on the heap: the tools of language models ask for a call themselves, and a
-        /// debug build would keep the futures of all handlers on the stack at once.
+        /// Answers a call. The future is on the heap: `mcp` dispatches further calls from inside a call, and a debug
+        /// build would keep the futures of all handlers on the stack at once.
         fn dispatch<'a, S: Store>(call: &'a mut Call<'_, S>) -> Answer<'a> {
             match call.endpoint.operation {
                 $($(Operation::$operation => {

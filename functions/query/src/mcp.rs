@@ -22,7 +22,7 @@ use tools::{INSTRUCTIONS, TOOLS, Tool};
 use crate::ports::Store;
 use crate::shared_state::Call;
 
-/// How long a client may keep the list of tools, in milliseconds. A deployment may change the list.
+/// The time for which a client may keep the list of tools, in milliseconds. A deployment may change the list.
 const LIST_AGE: u32 = 3_600_000;
 
 /// `POST /mcp`

@@ -1,4 +1,4 @@
-//! What people save under ids: the maximum number, and what happens to saves at the same moment. Stores nothing.
+//! Limits the number of things that people save under ids, and refuses saves at the same moment. Stores nothing.
 
 use api::{Problem, ProblemKind};
 
@@ -12,7 +12,7 @@ pub(crate) fn ensure_at_most(most: usize, things: &str, count: usize) -> Result<
     Err(Problem::new(ProblemKind::Conflict, detail))
 }
 
-/// The problem of a save if somebody else has changed or deleted the thing since it was read.
+/// The problem of a save if somebody else has changed or deleted the stored thing since the request read it.
 pub(crate) fn contended(thing: &str) -> Problem {
     let detail = format!(
         "The {thing} was saved or deleted at the same moment; read it, and send this again."

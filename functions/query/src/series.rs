@@ -39,6 +39,7 @@ pub(crate) async fn series(
 ) -> Result<Response, Problem> {
     let request = SeriesRequest::parse(call)?;
     let plan = RowPlan::of(&request, scope, call).await?;
+
     let is_answerable = |_: &QuestionDevices, devices: &[&Device]| request.has_all_metrics(devices);
     let search = DeviceSearch {
         is_by_room: request.grouping == Grouping::ByRoom,
@@ -52,9 +53,10 @@ pub(crate) async fn series(
     let groups = found.groups(request.grouping, &devices);
     // Values that share a row need one unit. Rooms have rows of their own, so their units may differ.
     let is_one_row_for_all = groups.first().is_some_and(|group| group.of == GroupOf::Together);
-    // The columns of all devices. In CSV, the columns of the group that is read replace them, except by room.
+    // The columns of all devices, for units and the header of CSV. Unless rows are by room, `add` replaces them with
+    // the columns of the group.
     let header = MetricColumns::choose(&request, &requested, &devices, is_one_row_for_all)?;
-    // The requested metrics that some function fits.
+    // The requested metrics to which at least one function applies.
     let names = header.names();
     let rooms_of_all = RoomsOfRows::of_all(&groups);
     let behind = |id: &DeviceId| found.behind(id);
@@ -77,8 +79,8 @@ pub(crate) async fn series(
         }
 
         let columns = group.columns(&request, &names, &rows)?;
-        // A meter that was in the room but silent in this range still excludes the devices behind it. So absent devices
-        // are dropped only after this.
+        // A meter may be silent in this range and still exclude the devices behind it from the sums. So absent devices
+        // are dropped only after the exclusions are found.
         let exclusions = group.sum_exclusions(&rows, columns.sums(), behind, &plan, call.session);
         let exclusions = Box::pin(exclusions).await.map_err(problem)?;
         rows.retain(|device| group.was_present(device));

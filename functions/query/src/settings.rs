@@ -13,17 +13,17 @@ use runtime::config::{Config, MaxUnits};
 pub struct Settings {
     /// The age at which the cached registry is read again.
     pub registry_max_age: Duration,
-    /// Who needs an access token.
+    /// The requests that need an access token.
     pub auth: Auth,
     /// The origin at which readings are stored, if it is not the page's own.
     pub ingest_url: Option<String>,
-    /// The command as the owner of this server calls it, if it is not `roomtide`.
+    /// The command of this server, if the owner calls it by a name other than `roomtide`.
     pub command: Option<String>,
     /// The option that names the data of this server in its commands, such as `--data-dir 'mine'`.
     pub data_option: Option<String>,
     /// The origins whose pages may show the web page in a frame.
     pub frame_ancestors: FrameAncestors,
-    /// How soon rollups follow readings.
+    /// The delay with which rollups follow readings.
     pub rollup_delay: RollupDelay,
     /// The table's maximum throughput in units a second; `None` without a limit.
     pub max_units: Option<MaxUnits>,

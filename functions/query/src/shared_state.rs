@@ -23,7 +23,7 @@ pub(crate) struct SharedState {
     pub(crate) registry: CachedRegistry<SharedClock>,
     pub(crate) rollup_state: RollupStateCache,
     pub(crate) late: LateMarking,
-    /// How dense the readings of devices are, as far as known.
+    /// The known densities of the devices' readings.
     pub(crate) densities: Densities,
     pub(crate) page: WebPage,
     /// The addresses to which alert channels may connect.

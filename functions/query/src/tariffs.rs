@@ -50,6 +50,7 @@ impl KnownTariff {
         let listing = call.session.tariffs().await?;
         let mut unreadable: Vec<String> =
             listing.unreadable.iter().map(|item| chain(item)).collect();
+
         let mut found = Vec::new();
         for stored in listing.found {
             let id = stored.id.clone();
@@ -155,6 +156,7 @@ async fn save(
             let detail = format!("The tariff {id} has version {version}; read it, and edit that.");
             return Err(Problem::new(ProblemKind::Conflict, detail));
         }
+
         match before {
             Some(same) if same.written == text => return Ok(same),
             Some(_) => {}
@@ -177,8 +179,8 @@ async fn save(
     Err(contended("tariff"))
 }
 
-/// Deletes a new tariff if simultaneous requests have saved too many. A tariff with [`MAX_TARIFFS`] earlier ones goes
-/// at once. Any other tariff waits until the later ones are gone, and goes after the last attempt.
+/// Deletes a new tariff if simultaneous requests have saved too many. A tariff with [`MAX_TARIFFS`] earlier tariffs is
+/// deleted at once. Any other tariff waits for the deletion of later tariffs, and is deleted after the last attempt.
 async fn ensure_place(new: &StoredTariff, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
     let is_earlier = |other: &&StoredTariff| (other.edited, &other.id) < (new.edited, &new.id);
     for _ in 0..MAX_ATTEMPTS {
@@ -190,6 +192,7 @@ async fn ensure_place(new: &StoredTariff, call: &mut Call<'_, impl Store>) -> Re
             break;
         }
     }
+
     call.session.delete_tariff(new).await?;
     ensure_at_most(MAX_TARIFFS, "tariffs", MAX_TARIFFS + 1)
 }

@@ -43,6 +43,7 @@ pub(crate) async fn issue(call: &mut Call<'_, impl Store>) -> Result<Response, P
         call.log.error("token.error", &error);
         Problem::new(ProblemKind::Internal, "No token can be made: there are no random bits.")
     })?;
+
     call.session.add_token(&token).await?;
     call.log.set("token.issued", token.hash.short());
     let response = Response::json(201, &Issued::of(&token, &secret));

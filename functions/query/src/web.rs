@@ -19,7 +19,7 @@ struct PageFile {
 /// only: uncompressed they would cost five times as much, and every browser accepts compression.
 const MAX_PLAIN: usize = 5 << 10;
 
-/// The web page, which names the origin at which readings are stored, and the command of its server.
+/// The web page, with the origin of `ingest` and the server's command filled in, and the page's policy.
 #[derive(Debug)]
 pub(crate) struct WebPage {
     html: String,
@@ -27,12 +27,13 @@ pub(crate) struct WebPage {
 }
 
 impl WebPage {
-    /// Makes the page. Without another origin that stores readings, the page's own origin does.
+    /// Makes the page. If no other origin stores readings, the page's own origin does.
     pub(crate) fn new(settings: &Settings) -> Self {
         let ingest = settings.ingest_url.as_deref().unwrap_or_default();
         let file = FILES.iter().find(|file| file.name == "index.html");
         let html = inflate(file.expect("the page is there").gzip).expect("the build compressed it");
         let html = String::from_utf8(html.into_owned()).expect("the page is text");
+
         let (command, data) = (settings.command.as_deref(), settings.data_option.as_deref());
         let mut named = html;
         for (name, old, new) in [
@@ -80,6 +81,7 @@ pub(crate) fn asset(request: &Request, name: &str) -> Result<Response, Problem> 
         let detail = format!("The page has no file {:?}; load it again.", excerpt(name));
         Problem::new(ProblemKind::NotFound, detail)
     })?;
+
     let accepted = request.header("accept-encoding").unwrap_or_default();
     let response = if Coding::preferred(accepted) == Coding::Identity {
         let plain = inflate(file.gzip)?;

@@ -1,4 +1,4 @@
-//! The member `about` of a reading: what a sender says about its device in addition to the values. Knows no device.
+//! The member `about` of a reading: facts about its device that a sender adds to the values. Knows no device.
 
 use std::collections::BTreeMap;
 

@@ -20,7 +20,7 @@ pub fn read<T: DeserializeOwned>(request: &Request, max: usize) -> Result<T, Pro
     read_by(request, max, value)
 }
 
-/// Reads a body as [`read`] does, with a function of its own.
+/// Reads a body as [`read`] does, but parses it with `reader`.
 pub fn read_by<T>(
     request: &Request,
     max: usize,
@@ -31,6 +31,7 @@ pub fn read_by<T>(
         let detail = format!("The body is {} bytes long; at most {max} are taken.", body.len());
         return Err(Problem::new(ProblemKind::TooLarge, detail));
     }
+
     match std::str::from_utf8(&body) {
         Ok("") => parse("{}", reader),
         Ok(text) => parse(text, reader),

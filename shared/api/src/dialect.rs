@@ -1,4 +1,4 @@
-//! How InfluxDB's HTTP APIs report failures, by version. Answers nothing itself.
+//! Reports failures as InfluxDB's HTTP APIs do, by version. Answers nothing itself.
 
 use serde_json::json;
 
@@ -87,7 +87,7 @@ impl Dialect {
         response.with("x-influxdb-version", VERSION).with("x-influxdb-build", "OSS")
     }
 
-    /// The message of a failure. Some messages have exact words by which clients choose what they tell people.
+    /// The message of a failure. Some messages have exact words, by which clients recognise the failure.
     fn message(self, problem: &Problem) -> String {
         let known = match (self, problem.kind) {
             (Self::V1, ProblemKind::Unauthorized) => "authorization failed",
@@ -118,6 +118,7 @@ const fn status_and_code(kind: ProblemKind) -> (u16, &'static str) {
         | ProblemKind::UnsupportedType
         | ProblemKind::UnsupportedCoding => "invalid",
     };
+
     (kind.status(), code)
 }
 

@@ -1,5 +1,5 @@
-//! What an endpoint is, and how a request finds its endpoint. The rows are in `table`. Routing, authentication,
-//! parameters, the `OpenAPI` document and the template's test read these rows. Answers nothing.
+//! The definition of an endpoint, and the search for the endpoint of a request. The rows are in `table`. Routing,
+//! authentication, parameters, the `OpenAPI` document and the template's test read these rows. Answers nothing.
 
 mod table;
 
@@ -144,7 +144,7 @@ pub enum Reply {
     Page(&'static str),
     /// Rows and the members beside them in JSON; the rows alone in NDJSON or CSV.
     Rows(&'static str),
-    /// Which readings of a request were stored, and which were not.
+    /// The readings of a request that were stored, and those that were not.
     Receipt(&'static str),
     /// The progress of a deletion that takes several requests.
     Progress(&'static str),
@@ -225,12 +225,13 @@ impl Endpoint {
     }
 
     /// The access that a request needs when `function` serves it. The details of the health need a token that reads.
-    /// The ingest function answers what clients of InfluxDB ask before they write. It reads no table for that, so it
-    /// checks only the form of the token.
+    /// The ingest function also answers the requests that clients of InfluxDB send before they write. It reads no table
+    /// for them, so it checks only the form of the token.
     pub fn access_of(&self, request: &Request, function: Function) -> Access {
         let is_set = |(name, value): &(String, String)| {
             name == DETAILS && matches!(value.as_str(), "true" | "1")
         };
+
         match (self.operation, self.access) {
             (Operation::Health, _)
                 if self.function == function && request.query().iter().any(is_set) =>
@@ -291,7 +292,8 @@ pub fn fetched_formats() -> impl Iterator<Item = &'static str> {
     [READINGS].into_iter().chain(ENDPOINTS.iter().filter_map(Endpoint::body_format))
 }
 
-/// The endpoint of a request to `function`, and the decoded `{id}` of the path. The id is empty if the path has none.
+/// The endpoint of a request to `function`, and the decoded `{id}` of the path. Without an `{id}` in the path, the id
+/// is empty.
 pub fn find(request: &Request, function: Function) -> Result<(&'static Endpoint, String), Problem> {
     let found = find_path(&request.method, &request.path);
     let is_here = |endpoint: &Endpoint| {
@@ -299,6 +301,7 @@ pub fn find(request: &Request, function: Function) -> Result<(&'static Endpoint,
             || function == Function::Ingest && endpoint.is_asked_by_writers()
     };
     let is_unknown = |problem: &Problem| problem.kind == ProblemKind::NotFound;
+
     match found {
         Ok((endpoint, id)) if is_here(endpoint) => Ok((endpoint, id)),
         Err(problem) if function == Function::Query || !is_unknown(&problem) => Err(problem),
@@ -320,6 +323,7 @@ pub fn elsewhere(request: &Request, function: Function) -> Problem {
              --ingest-port"
         }
     };
+
     let detail = format!("{method} {path} is not answered at this address, {there}.");
     Problem::new(ProblemKind::Elsewhere, detail)
 }
@@ -352,7 +356,7 @@ pub fn find_path(method: &str, path: &str) -> Result<(&'static Endpoint, String)
     })
 }
 
-/// The decoded `{id}` of a path that matches the template. The id is empty if the template has none.
+/// The decoded `{id}` of a path that matches the template. Without an `{id}` in the template, the id is empty.
 fn matched_id(template: &str, path: &str) -> Option<String> {
     let mut id = String::new();
     let mut segments = path.trim_end_matches('/').split('/');

@@ -28,6 +28,7 @@ impl Response {
             .with("x-request-id", &request.id)
             .with("x-consumed-read-units", invocation.read_units())
             .with("x-consumed-write-units", invocation.write_units());
+
         let accepted = request.header("accept-encoding").unwrap_or_default();
         let response = response.encoded(Coding::preferred(accepted));
         if request.method == "HEAD" {

@@ -1,9 +1,9 @@
-//! The format of a list that the client asks for: JSON, CSV or NDJSON. Writes none.
+//! The format of a list that the client asks for: JSON, CSV or NDJSON. Writes no list.
 
 use super::is_ndjson;
 use super::preferences::weighted;
 
-/// A form of a list.
+/// The format of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the forms'")]
 pub enum Format {

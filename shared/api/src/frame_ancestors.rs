@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use domain::excerpt;
 
-/// The origins whose pages may show the web page in a frame; none by default.
+/// The origins whose pages may show the web page in a frame. By default there are no such origins.
 ///
 /// As a text, the origins are separated by spaces, as in the header `Content-Security-Policy`. Source:
 /// <https://developer.mozilla.org/en-US/docs/Web/HTTP/Reference/Headers/Content-Security-Policy/frame-ancestors>
@@ -35,6 +35,7 @@ impl FromStr for FrameAncestors {
                 _ => Err(FrameAncestorsError(excerpt(text))),
             }
         };
+
         let origins = text.split(|c: char| c == ',' || c.is_whitespace());
         origins
             .filter(|origin_text| !origin_text.is_empty())

@@ -14,6 +14,7 @@ pub fn refuse(request: &Request) -> Result<(), Problem> {
     let site = request.header("sec-fetch-site");
     let is_foreign = site.is_some_and(|site| !matches!(site, "none" | "same-origin"));
     let ahead = AHEAD.into_iter().find(|name| request.header(name).is_some());
+
     let (name, reason) = if is_foreign {
         ("sec-fetch-site", "a web page of another origin asks")
     } else if let Some(name) = ahead {
@@ -21,6 +22,7 @@ pub fn refuse(request: &Request) -> Result<(), Problem> {
     } else {
         return Ok(());
     };
+
     let value = excerpt(request.header(name).unwrap_or_default());
     let detail = format!("The address stores a reading, and {reason}: {name} is {value:?}.");
     Err(Problem::new(ProblemKind::Forbidden, detail))

@@ -15,7 +15,7 @@ pub struct Params {
     given: Vec<(String, String)>,
 }
 
-/// Parameters that change how an answer is written but not what it says.
+/// Parameters that change the form of an answer, but not its content.
 const PRESENTATION: [&str; 3] = ["limit", "cursor", "format"];
 
 impl Params {
@@ -35,6 +35,7 @@ impl Params {
             if !is_repeatable && given[..n].iter().any(|(earlier, _)| earlier == name) {
                 return Err(Problem::field(&excerpt(name), "is given twice"));
             }
+
             let Some(parameter) = find(known, name) else {
                 if endpoint.takes_conditions() {
                     check_condition(known, name)?;
@@ -47,6 +48,7 @@ impl Params {
                 let message = format!("unknown parameter; {}", expected(known));
                 return Err(Problem::field(&excerpt(name), message));
             };
+
             check(parameter.kind, value).map_err(|expected| {
                 let message = format!("is {:?}; expected {expected}", excerpt(value));
                 Problem::field(name, message)
@@ -119,8 +121,8 @@ impl Params {
         words.into_iter().map(parse).collect::<Result<_, _>>().map(Some)
     }
 
-    /// The words of a list, in the order of the request. A repeated word is refused: it would make two members of one
-    /// name in an answer, or name one part of an id twice.
+    /// The words of a list, in the order of the request. A repeated word is refused, because an answer would have two
+    /// members of one name, or an id would have one part twice.
     pub fn words(&self, name: &str) -> Result<Option<Vec<&str>>, Problem> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
@@ -175,8 +177,8 @@ fn expected(known: &[Parameter]) -> String {
     format!("expected one of {}", names.join(", "))
 }
 
-/// Refuses a value that does not fit its kind; the error says what is expected. A value with a type of the domain is
-/// checked later, by that type.
+/// Refuses a value that does not fit its kind. The error names the expected values. A value with a type of the domain
+/// is checked later, by that type.
 fn check(kind: Kind, value: &str) -> Result<(), String> {
     let refused = match kind {
         Kind::Timestamp
@@ -204,6 +206,7 @@ fn check(kind: Kind, value: &str) -> Result<(), String> {
         Kind::Choice { of, .. } => (!of.contains(&value)).then(|| of.join(" or ")),
         Kind::Format => Format::parse(value).is_none().then(|| "json, csv or ndjson".to_owned()),
     };
+
     refused.map_or(Ok(()), Err)
 }
 

@@ -1,4 +1,4 @@
-//! Problems: failures as clients see them (RFC 9457), and the one place that decides their status.
+//! Problems: failures as clients see them (RFC 9457). Only this module decides the status of a failure.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -235,6 +235,7 @@ impl From<StoreError> for Problem {
                 ProblemKind::Internal
             }
         };
+
         let mut detail = error.to_string();
         detail[..1].make_ascii_uppercase();
         Self { cause: Some(Arc::new(error)), ..Self::new(kind, detail + ".") }

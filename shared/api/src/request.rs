@@ -22,7 +22,7 @@ const DAMAGED: &str = "The gzip body was damaged by the gateway, which takes app
 /// The largest number of readings in one request.
 pub const MAX_READINGS: usize = 10_000;
 
-/// A request, by whichever way it came.
+/// A request of API Gateway, of a function URL or of the local gateway.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// `GET`, `POST`, ...
@@ -125,7 +125,7 @@ fn is_gzip(body: &[u8]) -> bool {
     body.starts_with(&[0x1f, 0x8b])
 }
 
-/// The body, decompressed if its first bytes are gzip's, whatever the headers say.
+/// The body, decompressed if its first bytes are gzip's. The headers do not matter.
 ///
 /// Refuses a body of more than [`MAX_BODY`] bytes, and a body that a gateway damaged by decoding it as text.
 ///

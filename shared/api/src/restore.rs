@@ -1,4 +1,4 @@
-//! What `GET` has answered about a device, as the edit that restores the device. Edits nothing.
+//! Turns an answer of `GET` about a device into the edit that restores the device. Edits nothing.
 
 use domain::{DevicePatch, MemberError};
 use serde::Deserialize;

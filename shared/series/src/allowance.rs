@@ -1,5 +1,4 @@
-//! The limits of what one answer may cost, checked by an estimate before its data is read. Reads only the densities of
-//! devices.
+//! The limits of an answer's cost, checked by an estimate before data is read. Reads only the densities of devices.
 
 use std::collections::BTreeSet;
 
@@ -141,6 +140,7 @@ impl<'a> ReadAllowance<'a> {
             }
             Level::Days => String::new(),
         };
+
         format!(
             "This takes about {units:.0} read units of {}, and one answer takes at most {max_units}. Narrow \
              from and to{longer}, or ask room by room or device by device.",

@@ -51,7 +51,7 @@ impl Combine {
     }
 }
 
-/// The value of one row of a device; `None` if the row has no such value.
+/// The value of a function in one row of a device; `None` if the row has no such value.
 pub fn value_of(function: Aggregate, row: &RowValues) -> Option<Quotient> {
     match function {
         Aggregate::TimeMean => {

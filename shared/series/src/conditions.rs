@@ -80,6 +80,7 @@ async fn by_rollups(
             Ok::<_, SeriesError>(matching)
         }
     });
+
     at_once(DEVICE_CONCURRENCY, reads).await
 }
 
@@ -138,8 +139,8 @@ async fn by_index(
     Ok(Ok(matching))
 }
 
-/// Whether the index follows the device's present settings. After a change of settings it does so only when the rollups
-/// are folded again.
+/// Whether the index follows the device's present settings. After a change of settings, the index follows when the
+/// rollups are folded again.
 async fn follows_settings(
     session: Session<'_, impl ConditionsStore>,
     question: &DeviceQuestion<'_>,
@@ -162,8 +163,8 @@ fn indexed_range(question: &DeviceQuestion<'_>) -> Option<TimeRange> {
     TimeRange::new(rolled_up.from(), rolled_up.to().min(sealed.saturating_add(-MAX_DELAY))).ok()
 }
 
-/// Whether the device's rollups of 15 minutes reach back as far as its daily rollups. If they have expired, the index
-/// is incomplete without saying so, while a read of the rollups says since when there are rollups.
+/// Whether the device's rollups of 15 minutes reach back as far as its daily rollups. If quarters have expired, the
+/// index is silently incomplete, while a read of the rollups says since when there are rollups.
 async fn has_oldest(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
@@ -177,6 +178,7 @@ async fn has_oldest(
     let Some((first, _)) = span.filter(|(first, _)| range.contains(*first)) else {
         return Ok(true);
     };
+
     let quarter = QuarterHour::of(first).range();
     let found = session.quarters(question.device.id(), quarter, false).await?;
     Ok(found.iter().any(|quarter| !quarter.is_expired(question.now)))

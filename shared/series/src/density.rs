@@ -17,7 +17,7 @@ const UNIT: f64 = 8_192.0;
 const DAY_UNITS: f64 = 0.05;
 /// For ranges up to this length, the usual density is assumed.
 const SHORT: TimeDelta = TimeDelta::days(2);
-/// The number of readings a day that is assumed if it is not known: one reading a minute.
+/// The assumed number of readings a day, if the number is not known: one reading a minute.
 const USUAL_READINGS: f64 = 1_440.0;
 /// The largest number of remembered pairs of device and date; beyond this number all are forgotten.
 const MAX_REMEMBERED: usize = 10_000;
@@ -108,7 +108,7 @@ impl Densities {
     ) -> StoreResult<Cost> {
         let DeviceQuestion { device, horizon, now, .. } = *question;
         let range = question.grid.range();
-        // There may be forecasts after now, but not many.
+        // Time after now does not count: it may have forecasts, but only a few.
         let (from, to) = (range.from().max(device.first_seen()), range.to().min(now));
         let lived = to.since(from).max(TimeDelta::zero());
         if lived <= SHORT || question.coarsest == Level::Days {
@@ -133,6 +133,7 @@ impl Densities {
         if let Some(day) = known.filter(|day| day.date >= *dates.start()) {
             return Ok(density(day));
         }
+
         let Some(day) = newest_day(session, device, dates).await? else {
             return Ok(Density::usual(device));
         };

@@ -20,7 +20,7 @@ use crate::ports::Store;
 pub struct DeviceRows<'a> {
     /// The device.
     pub device: &'a Device,
-    /// The times and rooms of what was gathered. The values are dropped, because `metrics` has them.
+    /// The gathered pieces with their times and rooms. Their values are dropped, because `metrics` has them.
     pub gathered: DeviceRollups,
     /// The requested metrics of the device.
     pub metrics: BTreeMap<MetricName, MetricRows>,
@@ -86,7 +86,7 @@ pub async fn device_rows<'a>(
     let with_neighbours: BTreeMap<_, _> =
         with_neighbours.filter(|(_, rule)| needs_neighbours(rule)).collect();
 
-    // Gauges have no neighbours, whatever the caller asks for.
+    // Gauges have no neighbours, even if the caller asks for them.
     let mut gathered = if with_neighbours.values().all(|rule| *rule == MetricRule::Gauge) {
         gather(session, question).await?
     } else {

@@ -17,14 +17,14 @@ fn amount(device: &Device, name: &MetricName, row: &RowValues) -> Option<Amount>
     Some(Amount::integrated(watt_millis))
 }
 
-/// A counter's amount in kWh, or in its own unit if that is no unit of energy.
+/// A counter's amount in kWh, or in its own unit if the unit is not one of energy.
 pub fn counted_amount(device: &Device, name: &MetricName, amount: &Exact) -> Amount {
     let info = device.metrics().get(name);
     let unit = info.and_then(|info| EnergyUnit::of(info.unit.as_ref()));
     Amount::counted(unit.map_or_else(|| amount.clone(), |unit| unit.to_kwh(amount)))
 }
 
-/// The amount of one metric in a row: energy in kWh, or what another counter counted in its own unit.
+/// The amount of one metric in a row: energy in kWh, or the increase of another counter in its own unit.
 pub fn counted(device: &Device, name: &MetricName, row: &RowValues) -> Option<Amount> {
     let other = || Some(counted_amount(device, name, row.increase.amount.as_ref()?));
     amount(device, name, row).or_else(other)
@@ -48,6 +48,7 @@ impl RowEnergy {
     pub fn of(it: &DeviceRows<'_>, meter: &Meter<'_>, place: usize) -> Self {
         let mut energy = Self::default();
         let flows = [(&mut energy.bought, &meter.used), (&mut energy.sold, &meter.sold)];
+
         for (sum, names) in flows {
             for name in names {
                 let metric = it.metrics.get(*name);

@@ -87,8 +87,9 @@ impl CounterSteps {
     }
 }
 
-/// Finds the events of a device's counters whose steps overlap the range or end at its start, so that each flag of a
-/// row has an event. The reading that ends the last step may be after the range. Each event has a flag in `wanted`.
+/// Finds the events of a device's counters. Each step overlaps the range or ends at the range's start, so that each
+/// flag of a row has an event. The reading that ends the last step may be after the range. Each event has a flag in
+/// `wanted`.
 pub async fn events(
     session: Session<'_, impl Store>,
     question: &DeviceQuestion<'_>,
@@ -149,6 +150,7 @@ impl<S: Store> EventSearch<'_, S> {
             if let Some(last) = &last {
                 self.step(question.device, last, &metric.first);
             }
+
             last = Some(metric.last.clone());
             if let OfKind::Counter { flags, .. } = &metric.of_kind
                 && !flags.intersection(self.wanted).is_empty()
@@ -215,6 +217,7 @@ impl<S: Store> EventSearch<'_, S> {
         let step = rule.step(from, to);
         let flag = step.flag.filter(|flag| !self.wanted.intersection((*flag).into()).is_empty());
         let Some(flag) = flag else { return };
+
         let value =
             |sample: &Sample| Some(Value { timestamp: sample.at, value: sample.value.clone() });
         self.found.push(CounterStep {

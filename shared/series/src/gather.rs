@@ -37,8 +37,8 @@ pub const MAX_ROLLUPS: usize = 45_000;
 const MIN_QUARTERS: usize = 5_000;
 /// The number of gaps between daily rollups that are read at once.
 const GAP_CONCURRENCY: usize = 8;
-/// How long ago the newest time without daily rollups may have begun if readings are read for it instead of quarters.
-/// This spans the open day and the day before, whose rollup follows some minutes after its end.
+/// Readings may replace quarters in the newest time without daily rollups, if this time began at most so long ago. It
+/// spans the open day and the day before, whose rollup follows some minutes after its end.
 const MAX_NEWEST: TimeDelta = TimeDelta::hours(50);
 
 /// The largest number of a device's moves in one answer for which the first reading in the new room is looked up.
@@ -151,8 +151,8 @@ pub struct RollupPiece {
     pub rollup: Rollup,
     /// Whether the readings are in a room that the question does not have.
     pub is_in_other_room: bool,
-    /// The timestamp of the first reading. For a stored rollup, it is that of the first value that the rollup counts.
-    /// Only after a move is the first reading looked up.
+    /// The timestamp of the first reading. A stored rollup gives the timestamp of the first value that it counts; after
+    /// a move, the first reading is looked up.
     pub first: Timestamp,
     /// The timestamp of the last reading.
     pub last: Timestamp,
@@ -233,7 +233,7 @@ pub(crate) async fn gather_with_day_before(
     Gathering::new(session, question, true)?.run().await
 }
 
-/// How a stored rollup is used.
+/// The ways to use a stored rollup.
 enum Use {
     /// The rollup is used. Its readings may be in a room that the question does not have.
     Whole { is_in_other_room: bool },
@@ -252,8 +252,9 @@ struct Gathering<'a, S> {
     ranges_to_read: Vec<TimeRange>,
     /// The whole days among these ranges, whose rollups are outdated.
     outdated_days: Vec<TimeRange>,
-    /// For how much more time readings may replace outdated rollups: the question's `max_read`, at most [`MAX_READ`],
-    /// less the time that is read anyway. Negative if more is read anyway: then no rollup is replaced.
+    /// The length of time for which readings may still replace outdated rollups: the question's `max_read`, at most
+    /// [`MAX_READ`], less the time that is read anyway. If more time is read anyway, it is negative, and no rollup is
+    /// replaced.
     refoldable: TimeDelta,
     wants_day_before: bool,
 }
@@ -271,6 +272,7 @@ fn readings_needed(
         part.map_or(TimeDelta::zero(), TimeRange::length)
     };
     let length: TimeDelta = ranges.iter().map(lived_length).sum();
+
     if length > question.max_read {
         return Err(SeriesError::OutOfReach(too_long(question)));
     }
@@ -450,6 +452,7 @@ impl<'a, S: Store> Gathering<'a, S> {
         let following = self.ranges_to_read.iter().position(|range| range.from() == gap.to());
         let to = following.map_or(gap.to(), |index| self.ranges_to_read[index].to());
         let range = TimeRange::new(gap.from(), to).expect("it is at least as long as the gap");
+
         let order = Order::Ascending;
         let query = RangeQuery { range, order, after: None, limit, consistent: false };
         let page = self.session.device_readings(self.question.device.id(), &query).await?;
@@ -472,8 +475,8 @@ impl<'a, S: Store> Gathering<'a, S> {
             return None;
         }
 
-        // Compares the cost of a day like the newest one: its readings, and its quarters. A quarter has at least one
-        // reading.
+        // For a day like the newest day, compares the cost of its readings and of its quarters. A quarter has at least
+        // one reading.
         let sizes = ItemSizes::of(self.question.device, newest.rollup.metrics.len());
         let readings = usize::try_from(newest.rollup.most_values()).unwrap_or(usize::MAX);
         let quarters = quarters_in(newest.range.length()).min(readings);
@@ -540,6 +543,7 @@ impl<'a, S: Store> Gathering<'a, S> {
         if is_settled || quarter.rollup.is_empty() {
             return Ok(());
         }
+
         // The quarter is cut by the end of a row, or has readings of several rooms.
         if !quarter.has_readings(self.question.now) {
             return Err(SeriesError::OutOfReach(readings_expired(quarter, self.question.now)));
@@ -561,6 +565,7 @@ impl<'a, S: Store> Gathering<'a, S> {
         } else {
             String::new()
         };
+
         format!(
             "This takes more than {MAX_ROLLUPS} rollups of 15 minutes of {}, and one request reads no \
              more; the rollups before {reached} fit. Narrow from and to{coarser}.",
@@ -579,6 +584,7 @@ impl<'a, S: Store> Gathering<'a, S> {
             Level::Days => days,
             _ => &self.unexpired_days(without_quarters).await?,
         };
+
         let has_readings = |day: &&StoredRollup| {
             let mut metrics = day.rollup.metrics.values();
             metrics.any(|metric| {

@@ -46,7 +46,7 @@ impl Grid {
         &self.0
     }
 
-    /// From the first row's start to the last row's end.
+    /// The range from the first row's start to the last row's end.
     pub fn range(&self) -> TimeRange {
         let (first, last) = (self.0[0], self.0[self.0.len() - 1]);
         TimeRange::new(first.from(), last.to()).expect("rows follow each other")

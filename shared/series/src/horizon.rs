@@ -14,7 +14,7 @@ use crate::ports::Store;
 #[derive(Debug)]
 pub struct Horizon {
     state: Option<Arc<RollupState>>,
-    /// No watermark can be later by now. A later stored one came from a clock that was ahead.
+    /// The latest watermark that is possible by now. A later stored watermark came from a clock that was ahead.
     newest_sealable: Timestamp,
     rollup_delay: RollupDelay,
     outdated: Arc<AtomicUsize>,
@@ -40,12 +40,12 @@ impl Horizon {
         queue.map(|depth| depth.messages).filter(|messages| *messages > 0)
     }
 
-    /// Counts the rollups read so far that were folded with older settings and will be folded again.
+    /// The counter of the rollups that were read so far, were folded with older settings, and will be folded again.
     pub(crate) const fn outdated(&self) -> &Arc<AtomicUsize> {
         &self.outdated
     }
 
-    /// How soon rollups follow the readings.
+    /// The delay with which rollups follow readings.
     pub const fn rollup_delay(&self) -> RollupDelay {
         self.rollup_delay
     }

@@ -149,6 +149,7 @@ impl<'a> LeftOut<'a> {
             left_out.clone().map(|left_out| left_out.of_metrics(Vec::new()))
         };
         let all: Vec<_> = of_metrics.iter().map(nameless).collect();
+
         match all.first() {
             Some(Some(first)) if all.iter().all(|left_out| left_out.as_ref() == Some(first)) => {
                 vec![first.clone()]

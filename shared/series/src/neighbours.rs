@@ -1,4 +1,4 @@
-//! The nearest values of counters and powers outside of a range, however far. Folds nothing.
+//! The nearest values of counters and powers outside of a range, at any distance. Folds nothing.
 //!
 //! The search uses the day before the range if it has been read, then a few readings, then rollups. A rollup has the
 //! first and last values of its readings, so far neighbours cost only a few read units.
@@ -20,9 +20,9 @@ use crate::ports::Store;
 const NEAREST: usize = 10;
 /// The number of readings that one query reads where there are no rollups.
 const FURTHER: usize = 10_000;
-/// How much time the search goes through by quarters before it reads days.
+/// The length of time that is searched by quarters, before days are searched.
 const QUARTERS: TimeDelta = TimeDelta::days(2);
-/// The largest numbers of days that the queries for days return, one query after the other.
+/// The largest number of days of the first query for days, and of the second.
 const DAYS: [usize; 2] = [31, 366];
 
 /// The neighbours of a range.
@@ -99,14 +99,14 @@ struct NeighbourSearch<'a, S> {
     session: Session<'a, S>,
     question: &'a DeviceQuestion<'a>,
     order: Order,
-    /// How far the search has come. At first this is the edge of the range.
+    /// The time that the search has reached. At first this is the edge of the range.
     at: Timestamp,
     missing: BTreeMap<&'a MetricName, &'a MetricRule>,
     found: BTreeMap<MetricName, Sample>,
     left: Option<Timestamp>,
     /// Whether rollups were searched.
     has_rolled: bool,
-    /// For how much more time readings may replace outdated rollups.
+    /// The length of time for which readings may still replace outdated rollups.
     refoldable: TimeDelta,
 }
 
@@ -145,8 +145,8 @@ impl<S: Store> NeighbourSearch<'_, S> {
         Ok(self.reached(edge))
     }
 
-    /// The time up to which changes of rollups could change the result; without end while a value is missing. The edge
-    /// if no rollups were searched.
+    /// The farthest time at which a change of rollups could change the result: any time while a value is missing, and
+    /// only the edge if no rollups were searched.
     fn reached(&self, edge: Timestamp) -> Timestamp {
         let found = self.found.values().map(|sample| sample.at);
         match self.order {
@@ -410,7 +410,7 @@ impl<S: Store> NeighbourSearch<'_, S> {
         }
     }
 
-    /// Takes a value as the neighbour of its metric, if none is known yet.
+    /// Takes a value as the neighbour of its metric, if the neighbour is still missing.
     fn take(&mut self, name: &MetricName, sample: &Sample) {
         if self.missing.remove(name).is_some() {
             self.found.insert(name.clone(), sample.clone());

@@ -30,7 +30,7 @@ impl Presence {
     /// Finds when the meter of `values` was in the rooms. Only the time from the first reading of the meter, or of a
     /// device behind it, until now counts.
     ///
-    /// A meter stays in the room of its last reading, which may be from before the range, until its next reading.
+    /// Between two readings, a meter is in the room of the earlier reading, which may be from before the range.
     pub async fn of<'a>(
         session: Session<'_, impl Store>,
         question: &DeviceQuestion<'_>,
@@ -49,7 +49,7 @@ impl Presence {
         let mut presence = Self { has_share, ..Self::within(range, Vec::new()) };
         let left = left_at(question, pieces);
 
-        // Until its first reading in the range, the meter is where it was at its last reading before the range.
+        // Until its first reading in the range, the meter is in the room of its last reading before the range.
         let first = pieces.first().map_or(question.grid.range().to(), |piece| piece.first);
         if range.from() < first
             && let Some(last) = was_there_before(session, question).await?

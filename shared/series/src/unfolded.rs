@@ -46,7 +46,7 @@ impl UnfoldedChanges {
         has_lag.then_some(RollupLag { changes_since, quarters, outdated })
     }
 
-    /// The instant before which every stored change is folded, whatever device and time it concerns.
+    /// The instant before which every stored change is folded, of all devices and all times.
     pub fn folded_until(&self) -> Timestamp {
         self.rollup_delay.folded_until(&self.late, self.now)
     }

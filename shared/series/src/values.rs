@@ -20,7 +20,7 @@ pub struct RowValues {
     pub area: Option<RowArea>,
 }
 
-/// One metric of one device, and how it is folded.
+/// One metric of a device, with its rule of folding and its neighbours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Metric<'a> {
     pub name: &'a MetricName,
@@ -44,6 +44,7 @@ pub(crate) fn values(
     let mut values = vec![RowValues::default(); grid.rows().len()];
     let elsewhere = pieces.iter().filter(|piece| piece.is_in_other_room);
     let elsewhere = elsewhere.map(RollupPiece::since_first_reading);
+
     for stay in uncovered(grid.range(), elsewhere) {
         // A stay that ends inside of the range ends because the device left.
         let left = if stay.to() < grid.range().to() { Some(stay.to()) } else { left };
@@ -128,6 +129,7 @@ impl RowValues {
         self.increase.flags = self.increase.flags.union(counted.flags);
         self.increase.estimated.extend_from_slice(&counted.estimated);
         self.increase.measured += counted.measured;
+
         if let Some(held) = held {
             let sum = self.area.get_or_insert_with(RowArea::default);
             sum.area += &held.area;
@@ -145,6 +147,7 @@ pub(crate) fn usual_interval(gathered: &DeviceRollups, names: &[MetricName]) -> 
         let steps = i64::try_from(most.count).ok()? - 1;
         (steps > 0).then(|| most.last.at.since(most.first.at).num_milliseconds() / steps)
     };
+
     let stored = gathered.pieces.iter().filter(|piece| piece.level > Level::Readings);
     let all = stored.map(|piece| &piece.rollup).chain(&gathered.of_readings);
     let mut intervals: Vec<i64> = all.filter_map(interval).collect();

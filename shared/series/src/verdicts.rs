@@ -83,7 +83,7 @@ impl VerdictStep<'_> {
         Ok(reading.and_then(|reading| rule.sample(&reading, self.name)))
     }
 
-    /// The counter's last value before the reading that ends the step, however long ago.
+    /// The counter's last value before the reading that ends the step, at any distance.
     async fn before(
         &self,
         session: Session<'_, impl Store>,

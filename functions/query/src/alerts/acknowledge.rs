@@ -12,7 +12,7 @@ use crate::ports::Store;
 use crate::registry::lookup::readable;
 use crate::shared_state::Call;
 
-/// The body: the subject whose episode is acknowledged. Without a subject, all episodes of the rule are.
+/// The body: the subject whose episode is acknowledged. Without a subject, all episodes of the rule are acknowledged.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SubjectBody {
@@ -91,9 +91,11 @@ pub(crate) async fn by_link(call: &mut Call<'_, impl Store>) -> Result<Response,
         Some(state) => states::edit(state, |state| state.acknowledge_by(&key), call).await?,
         None => None,
     };
+
     let Some(state) = state else {
         let detail = "This link is of no episode that lasts. It may be over, or a newer message has a newer link.";
         return Err(Problem::new(ProblemKind::NotFound, detail));
     };
+
     Ok(Response::json(200, &json!({"acknowledged": true, "since": state.acknowledged})))
 }

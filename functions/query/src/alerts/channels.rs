@@ -35,6 +35,7 @@ pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
             Some(waiting(&page.await?.listing.found)),
         ))
     });
+
     let shown = try_join_all(shown.map(Box::pin)).await?;
     Ok(Response::json(200, &json!({"data": shown})))
 }
@@ -67,6 +68,7 @@ pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Pro
     let body: ChannelBody = body::read(call.request, MAX_BODY)?;
     let (wanted, secret) = body.channel(call.shared.reach)?;
     ensure_own_topic(secret.as_ref(), call.shared.alert_topic.as_deref())?;
+
     let channels = all(call).await?;
     let before = channels.iter().find(|channel| channel.id == id);
     if before.is_none() {
@@ -154,6 +156,7 @@ async fn known(call: &mut Call<'_, impl Store>) -> Result<StoredChannel, Problem
     let id = path_id(call)?;
     let mut channels = all(call).await?;
     let found = channels.iter().position(|channel| channel.id == id);
+
     found.map(|place| channels.swap_remove(place)).ok_or_else(|| {
         let mut problem = not_found("channel", id.as_str());
         if !channels.is_empty() {

@@ -31,6 +31,7 @@ pub(crate) async fn pause(call: &mut Call<'_, impl Store>) -> Result<Response, P
         version: before.version + 1,
         definition: Rule { paused_until: until, ..before.definition.clone() },
     };
+
     rules::save(Some(&before), &rule, call).await?;
     if until.is_none() {
         // At the end of a pause a message may be due. If this judgement fails, the next scheduled judgement makes the

@@ -42,11 +42,13 @@ pub(crate) async fn preview(call: &mut Call<'_, impl Store>) -> Result<Response,
 
     let body: PreviewBody = body::read(call.request, MAX_BODY)?;
     let range = body.range(now)?;
+
     let PreviewBody { mut rule, subject: requested, .. } = body;
-    // A preview needs no name.
+    // A rule needs a name, but a preview does not show it.
     let name = || Label::try_from("preview".to_owned()).expect("a label");
     rule.name.get_or_insert_with(name);
     let rule = rule.rule(now)?;
+
     let devices = judging.session(call.session).devices().await?;
     if !devices.is_whole() && !matches!(rule.scope, Scope::Device(_)) {
         let why = format!(
@@ -79,6 +81,7 @@ pub(crate) async fn preview(call: &mut Call<'_, impl Store>) -> Result<Response,
         "has_more_subjects": subjects.len() > shown.len(),
         "subjects": shown,
     });
+
     if let Some(lag) = lacking.lag_of(with_lead(range), device_of(&subjects)) {
         answer["rollups_lack"] = json!(lag);
     }
@@ -110,6 +113,7 @@ impl PreviewBody {
             let end = text.as_ref().map_or(Ok(default), |text| Timestamp::parse(text, now));
             end.map_err(|why| Problem::field(name, why))
         };
+
         let to = end("to", &self.to, now)?;
         let from = end("from", &self.from, to.saturating_add(-DEFAULT_RANGE))?;
         let range = TimeRange::new(from, to).map_err(|why| Problem::field("from", why))?;
@@ -144,9 +148,11 @@ fn of_subject(subject: &AlertSubject, found: &Preview) -> Value {
         }
         shown
     };
+
     let episodes: Vec<Value> = found.episodes.iter().take(MAX_EPISODES).map(episode).collect();
     let expired =
         found.by_extremes.iter().map(|range| json!({"from": range.from(), "to": range.to()}));
+
     json!({
         "subject": subject.to_string(),
         "by": if found.by_extremes.is_empty() { "readings" } else { "extremes" },

@@ -34,10 +34,11 @@ pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
 
     let alerts = rules.iter().map(|rule| {
         let own: Vec<_> = states.iter().filter(|state| state.key.rule == rule.id).collect();
-        // States are sorted by rule. Any that follow this page belong to the rule of its last state or to later rules.
+        // States are sorted by rule, so states after this page belong to the rule of its last state or to later rules.
         let is_cut = has_more && states.last().is_none_or(|state| state.key.rule <= rule.id);
         shown::alert(rule, &own, LISTED_STATES, is_cut)
     });
+
     let (firing, pending) = shown::counts(&states);
 
     let mut answer = json!({
@@ -132,12 +133,13 @@ pub(crate) fn after_saving(failure: Problem) -> Problem {
     Problem { detail, ..failure }
 }
 
-/// The rule to store. An edit moves the time `changed` forward, so that a judgement by the old rule is refused and all
-/// is judged anew. A pause keeps `changed`, and so does an edit of what a judgement does not depend on. Saving an equal
+/// The rule to store. An edit moves the time `changed` forward, so that a judgement by the old rule is refused and
+/// everything is judged anew. An edit on which no judgement depends, such as a pause, keeps `changed`. Saving an equal
 /// rule without a pause keeps the pause.
 fn replace(before: Option<&StoredRule>, id: RuleId, wanted: Rule) -> StoredRule {
     let Some(before) = before else { return StoredRule { id, version: 1, definition: wanted } };
     let Rule { changed, paused_until, .. } = before.definition;
+
     let mut definition = wanted;
     definition.changed = if definition.judges_as(&before.definition) {
         changed
@@ -153,7 +155,7 @@ fn replace(before: Option<&StoredRule>, id: RuleId, wanted: Rule) -> StoredRule 
 }
 
 /// Stores a recheck: the next minute judges a rule on each device or on its room, even if this request ends too early.
-/// That judgement also has the devices whose readings come while some process does not know the rule yet.
+/// That judgement also covers readings that an instance processes while it does not know the rule yet.
 async fn judge_later(rule: &StoredRule, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
     if !rule.definition.is_on {
         return Ok(());
@@ -225,8 +227,8 @@ async fn ensure_room(call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
     Err(too_many())
 }
 
-/// Deletes the rule that was just saved, if simultaneous requests have saved too many. Each of them counts the rules
-/// after its save, so the last count sees every rule that stays.
+/// Deletes the rule that was just saved, if simultaneous requests have saved too many. Each request counts the rules
+/// after its own save, so the last count includes every rule that stays.
 async fn make_room(rule: &StoredRule, call: &mut Call<'_, impl Store>) -> Result<(), Problem> {
     let rules = call.session.alert_rules().await.map_err(|error| after_saving(error.into()))?;
     if rules.found.len() + rules.unreadable.len() <= MAX_RULES {

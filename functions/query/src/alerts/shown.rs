@@ -15,6 +15,7 @@ pub(crate) fn alert(
     let mut sorted = states.to_vec();
     sorted.sort_by_key(|state| (rank(state), state.key.clone()));
     let count = |rank_of: u8| states.iter().filter(|state| rank(state) == rank_of).count();
+
     let mut shown = rule.definition.to_json();
     shown["id"] = json!(rule.id);
     shown["changed"] = json!(rule.definition.changed);

@@ -21,6 +21,7 @@ pub(crate) fn read(
             return Err(Problem::field(field, why));
         }
     };
+
     let until = match duration::parse(text, "smhdw") {
         Some(time) => now.saturating_add(time),
         None => Timestamp::parse(text, now).map_err(|why| Problem::field(field, why))?,

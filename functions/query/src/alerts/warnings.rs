@@ -9,7 +9,7 @@ use table::MAX_CACHED_ENTRIES;
 use crate::ports::Store;
 use crate::shared_state::Call;
 
-/// The warnings about a saved rule: about its subjects, and that there is no channel, so that nobody is told.
+/// The warnings about a saved rule: about its subjects, and that there is no channel.
 pub(crate) async fn of(
     rule: &Rule,
     call: &mut Call<'_, impl Store>,
@@ -95,6 +95,7 @@ fn of_unknown_devices(rule: &Rule) -> Option<String> {
             return None;
         }
     };
+
     Some(format!(
         "{member}: there are more than {MAX_CACHED_ENTRIES} devices, so {unjudged}; a rule with device is judged"
     ))

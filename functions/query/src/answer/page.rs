@@ -12,7 +12,7 @@ pub(crate) struct RowPage<'a> {
     pub(crate) format: Format,
     pub(crate) request: &'a Request,
     pub(crate) params: &'a Params,
-    /// How the rows were found; only JSON shows it.
+    /// The plan by which the rows were found; only JSON shows the plan.
     pub(crate) plan: Option<Value>,
 }
 
@@ -57,6 +57,7 @@ fn objects(format: Format, rows: &[impl Row]) -> (Vec<u8>, usize) {
     let is_list = format == Format::Json;
     let mut body = if is_list { br#"{"data":["#.to_vec() } else { Vec::new() };
     let mut carried = carried_bytes(&body) + TAIL;
+
     for (written, row) in rows.iter().enumerate() {
         let mut text = if is_list && written > 0 { b",".to_vec() } else { Vec::new() };
         serde_json::to_writer(&mut text, row).expect("our own types have string keys");

@@ -1,4 +1,4 @@
-//! One page of a list over a time range: where it begins, and how it is written. Reads nothing.
+//! Begins and writes one page of a list over a time range. Reads nothing.
 
 use api::{Params, Problem, Request, Response};
 use domain::TimeRange;

@@ -1,4 +1,4 @@
-//! A page of CSV: which rows fit into it, and the columns of these rows. Reads nothing.
+//! A page of CSV: the rows that fit, and their columns. Reads nothing.
 
 use std::collections::HashMap;
 
@@ -45,8 +45,8 @@ impl Sheet {
         sheet
     }
 
-    /// Adds a row and its new columns, unless the answer would get too large for Lambda. The first row is added
-    /// whatever its size. Returns whether the row was added.
+    /// Adds a row and its new columns, unless the answer would get too large for Lambda. The first row is always added.
+    /// Returns whether the row was added.
     pub(crate) fn add(&mut self, row: &impl Row) -> bool {
         let mut cells = carried_bytes(&record(row.cells(self.own)));
         let mut new = Vec::new();
@@ -87,6 +87,7 @@ impl Sheet {
         for row in rows {
             text.extend(record(row.cells(self.own)));
             text.pop(); // the line end, which comes after the metrics
+
             let mut values: Vec<(usize, &Decimal)> =
                 row.values().map(|(name, value)| (self.columns[name], value)).collect();
             values.sort_unstable_by_key(|(column, _)| *column);
@@ -96,6 +97,7 @@ impl Sheet {
                 text.extend_from_slice(value.as_str().as_bytes());
                 written = column + 1;
             }
+
             text.resize(text.len() + self.metrics.len() - written, b',');
             text.push(b'\n');
         }

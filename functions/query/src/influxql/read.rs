@@ -26,10 +26,10 @@ const PAGES: [usize; 2] = [10, 100];
 const MAX_READ: usize = 100_000;
 /// The shortest time between two readings.
 const INSTANT: TimeDelta = TimeDelta::milliseconds(1);
-/// How far back or ahead rollups are searched for a rare metric, step by step.
+/// The distances, back or ahead, up to which rollups are searched for a rare metric, step by step.
 const REACH: [TimeDelta; 3] = [TimeDelta::days(2), TimeDelta::days(31), TimeDelta::days(400)];
 
-/// The parameters of a read, the same for all its devices: what is read, the range and the rows.
+/// The parameters that all devices of a read share.
 pub(super) struct Reads<'a, S> {
     pub(super) session: Session<'a, S>,
     pub(super) way: ReadWay,
@@ -51,6 +51,7 @@ pub(super) async fn read(
     let levels = wanted.iter().map(|device| reads.level(device, densities));
     let levels: Vec<(Level, f64)> = at_once(DEVICE_CONCURRENCY, levels).await?;
     allowance.add_units(levels.iter().map(|(_, units)| units).sum()).map_err(too_dear)?;
+
     let found = wanted.iter().zip(levels);
     let found = found.map(|(device, (level, _))| reads.found(device, level));
     at_once(DEVICE_CONCURRENCY, found).await
@@ -64,7 +65,7 @@ fn too_dear(TooDear { units, max_units }: TooDear) -> QueryError {
 }
 
 impl<S: Store> Reads<'_, S> {
-    /// The question about one device. `coarsest` says which are the coarsest items to read.
+    /// The question about one device. `coarsest` is the coarsest kind of items to read.
     pub(super) fn question<'b>(
         &'b self,
         device: &'b Device,
@@ -91,6 +92,7 @@ impl<S: Store> Reads<'_, S> {
             ReadWay::Readings => Level::Readings,
             ReadWay::Rollups => self.coarsest(),
         };
+
         let question = self.question(wanted.device, coarsest);
         let cost = densities.cost(self.session, &question).await?;
         let level = match coarsest {
@@ -105,6 +107,7 @@ impl<S: Store> Reads<'_, S> {
         let zone = self.horizon.zone();
         let is_midnight =
             |at: Timestamp| zone.day(zone.date(at)).is_some_and(|day| day.from() == at);
+
         let rows = self.grid.rows();
         // Only the edges between two rows count: the range itself may begin and end anywhere.
         let edges = || rows.iter().skip(1).map(|row| row.from());
@@ -113,6 +116,7 @@ impl<S: Store> Reads<'_, S> {
         let is_of_days = edges().all(is_midnight)
             || rows.len() <= 3
             || rows[1..rows.len() - 1].iter().all(is_long);
+
         if has_days && is_of_days {
             return Level::Days;
         }
@@ -142,7 +146,8 @@ impl<S: Store> Reads<'_, S> {
         }
     }
 
-    /// Reads the newest or the oldest readings until each metric has `number` of them. Sorts them oldest first.
+    /// Reads the newest or the oldest readings until each metric has `number` values. Returns the readings oldest
+    /// first.
     async fn some(
         &self,
         wanted: &WantedDevice<'_>,
@@ -150,6 +155,7 @@ impl<S: Store> Reads<'_, S> {
         number: usize,
     ) -> Result<Vec<Reading>, Failure> {
         const PAGE: usize = 1_000;
+
         let mut found: Vec<Reading> = Vec::new();
         let mut pages = PAGES.into_iter();
 
@@ -193,6 +199,7 @@ impl<S: Store> Reads<'_, S> {
         order: Order,
     ) -> Result<Vec<Reading>, Failure> {
         let Some(last) = found.last().map(|reading| reading.at) else { return Ok(Vec::new()) };
+
         let rolled_up = self.horizon.rolled_up(wanted.device.id());
         let first = rolled_up.map_or(Timestamp::MIN, TimeRange::from).max(self.range.from());
         let mut near = match order {

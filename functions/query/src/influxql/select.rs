@@ -116,8 +116,8 @@ impl<S: Store> SelectRun<'_, S> {
     }
 }
 
-/// The earliest time at which a value was smallest or largest; `None` without values. A rollup has only the value; its
-/// readings have the timestamp.
+/// The earliest time at which a value was smallest or largest; `None` without values. A rollup does not have this time,
+/// so its readings are read.
 async fn earliest_instant(
     reads: &Reads<'_, impl Store>,
     extremes: &[Extreme<'_>],
@@ -127,6 +127,7 @@ async fn earliest_instant(
         if earliest.is_some_and(|earliest| earliest < range.from()) {
             break;
         }
+
         let question = reads.question(device, Level::Readings);
         let readings = readings(reads.session, &question, *range).await?;
         let found = readings.iter().find(|reading| reading.metrics().get(*metric) == Some(*value));
@@ -150,6 +151,7 @@ async fn without_absent<'a>(
     let Some(rooms) = selection.rooms_by_device(context.rooms, MAX_ROOMS) else {
         return Ok(wanted);
     };
+
     let all: BTreeSet<&RoomId> = rooms.values().flatten().collect();
     let seen = presence::seen_in_each(context.session, all, selection.range).await?;
 

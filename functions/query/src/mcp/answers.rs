@@ -30,7 +30,7 @@ pub(super) enum ToolAnswer {
     Health,
 }
 
-/// The API as a tool asks it: with the token and the invocation of the MCP request.
+/// Sends a tool's requests to the API, with the token and the invocation of the MCP request.
 pub(super) struct ToolApi<'c, 'a, S> {
     pub(super) call: &'c mut Call<'a, S>,
 }
@@ -57,8 +57,8 @@ impl<S: Store> ToolApi<'_, '_, S> {
         }
     }
 
-    /// Rows, with units: those of the requested metrics, or, if the request names no metric, of the metrics in the
-    /// rows.
+    /// Rows, with the units of the requested metrics. If the request names no metric, the answer has the units of the
+    /// metrics in the rows.
     async fn rows_of_metrics(
         &mut self,
         request: ToolRequest,
@@ -79,6 +79,7 @@ impl<S: Store> ToolApi<'_, '_, S> {
             format!("{}/rooms", request.path.strip_suffix("/devices").unwrap_or_default());
         let is_first = !request.query.iter().any(|(name, _)| name == "cursor");
         let is_of_room = request.path.starts_with("/rooms/");
+
         let mut answer = self.devices(request, compact).await?;
         if is_first && !is_of_room {
             let query = [("limit".to_owned(), MAX_ROOMS.to_string())];
@@ -114,6 +115,7 @@ impl<S: Store> ToolApi<'_, '_, S> {
                 limit = fitting;
                 continue;
             }
+
             let mut answer = members(json!({"devices": rows}));
             if let Some(cursor) = page["next_cursor"].as_str() {
                 let how = "There are more devices: call the tool again with the same arguments and this cursor, or with \
@@ -130,6 +132,7 @@ impl<S: Store> ToolApi<'_, '_, S> {
         let wanted: Option<Vec<&str>> =
             wanted.as_deref().map(|names| names.split(',').map(str::trim).collect());
         let is_wanted = |name: &str| wanted.as_ref().is_none_or(|names| names.contains(&name));
+
         if request.path.starts_with("/devices/") {
             let mut device = self.get(&request.path, &[]).await?;
             device["latest"] = self.get(&format!("{}/latest", request.path), &[]).await?;
@@ -239,6 +242,7 @@ fn compact(device: &Value) -> Value {
         }
         (name.clone(), shown)
     };
+
     let metrics = device["metrics"].as_object();
     shown["metrics"] = metrics.into_iter().flatten().map(metric).collect::<Map<_, _>>().into();
     shown

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 #[derive(Debug)]
 pub(super) struct Argument {
     pub(super) parameter: Parameter,
-    /// The value if the model gives none.
+    /// The value if the model does not give the argument.
     pub(super) default: Option<&'static str>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct ToolRequest {
     pub(super) offset: usize,
 }
 
-/// The value by which a model asks for no unit of time. One row then covers the whole range.
+/// The value that stands for no unit of time: one row covers the whole range.
 const TOTAL: &str = "total";
 
 impl Argument {

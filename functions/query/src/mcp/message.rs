@@ -78,7 +78,7 @@ impl Failure {
         Self { code, message: message.into(), data: None }
     }
 
-    /// The answer to the request with that id; `null` where no id could be read.
+    /// The answer to the request with this id. `id` is null if the request has no readable id.
     pub(super) fn respond(self, id: &Value, is_modern: bool) -> Response {
         let Self { code, message, data } = self;
         let mut error = json!({"code": code.number(), "message": message});
@@ -91,7 +91,7 @@ impl Failure {
 }
 
 impl ClientMessage {
-    /// The id of a refused body, or null if it has none.
+    /// The id of a refused body, or null if the body has no id.
     pub(super) fn id_of(body: &[u8]) -> Value {
         let message: Value = serde_json::from_slice(body).unwrap_or_default();
         message.get("id").filter(|id| is_id(id)).cloned().unwrap_or_default()

@@ -23,7 +23,7 @@ const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 /// The member of `_meta` in which an answer names the server.
 pub(super) const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 
-/// How a client shows its version.
+/// The way in which a client names its version of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Era {
     /// By `initialize`, before other requests.
@@ -43,7 +43,7 @@ pub(super) fn agreed(requested: &str) -> &'static str {
 }
 
 impl Era {
-    /// Tells how a request shows its version. Refuses versions that are not supported.
+    /// Finds out how a request names its version. Refuses versions that are not supported.
     pub(super) fn of(http: &api::Request, request: &Request) -> Result<Self, Failure> {
         let sent = http.header("mcp-protocol-version");
         let meta = request.params.get("_meta");
@@ -59,6 +59,7 @@ impl Era {
                 Some(version) => Err(unsupported(version)),
             };
         };
+
         let Some(version) = version.as_str() else { return Err(lacks(VERSION_KEY)) };
         if !member(CAPABILITIES_KEY).is_some_and(Value::is_object) {
             return Err(lacks(CAPABILITIES_KEY));
@@ -91,6 +92,7 @@ fn ensure_same(http: &api::Request, header: &str, expected: &str) -> Result<(), 
     if sent.and_then(decoded).as_deref() == Some(expected) {
         return Ok(());
     }
+
     let sent = sent
         .map_or_else(|| "is missing".to_owned(), |version| format!("is {:?}", excerpt(version)));
     let expected = excerpt(expected);

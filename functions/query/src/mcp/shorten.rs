@@ -11,7 +11,7 @@ const MAX_BYTES: usize = 40_000;
 /// The maximum number of entries in a list beside the rows, such as the devices of a sum.
 const MAX_BESIDE: usize = 20;
 
-/// How many of the rows fit into an answer: at least one.
+/// The number of rows that fit into an answer. The first row always fits.
 pub(super) fn fitting(rows: &[Value]) -> usize {
     let mut bytes = 0;
     let fits = |row: &&Value| {
@@ -46,7 +46,7 @@ pub(super) fn cut_rows(answer: &mut Map<String, Value>, offset: usize, limit: us
     answer.insert("rows".to_owned(), Value::Array(wanted));
 }
 
-/// Cuts every list beside the rows, and notes how long each was.
+/// Cuts long lists beside the rows, and notes the length of each list before the cut.
 pub(super) fn cut_beside(answer: &mut Map<String, Value>) {
     let mut cut = Map::new();
     for (name, value) in answer.iter_mut().filter(|(name, _)| *name != "rows") {
@@ -57,6 +57,7 @@ pub(super) fn cut_beside(answer: &mut Map<String, Value>) {
             entries.truncate(MAX_BESIDE);
         }
     }
+
     if !cut.is_empty() {
         answer.insert("cut_lists".to_owned(), Value::Object(cut));
     }

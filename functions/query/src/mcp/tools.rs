@@ -1,4 +1,4 @@
-//! The table of tools: what a model learns of each, and the endpoints of the API that it asks.
+//! The table of tools, each with its description for models and the endpoints of the API that the tool calls.
 
 use api::Problem;
 use api::endpoints::{ENDPOINTS, Endpoint, Kind, Parameter};
@@ -43,7 +43,7 @@ const SUBJECTS: &[Parameter] = &[
     parameter("home", Kind::Id, "Id of a home"),
 ];
 
-/// Parameters of the API that are described to models in other words than to programs.
+/// Parameters of the API whose descriptions for models differ from those for programs.
 const RETOLD: &[Parameter] = &[
     parameter(
         "from",
@@ -194,6 +194,7 @@ impl Tool {
         let subjects = self.subjects().filter_map(|endpoint| subject(endpoint.subject()));
         let subjects = subjects.map(|parameter| Argument { parameter: *parameter, default: None });
         let arguments: Vec<Argument> = subjects.chain(self.arguments()).collect();
+
         json!({
             "name": name,
             "title": title,
@@ -224,11 +225,13 @@ impl Tool {
             };
             Argument { parameter: self.parameter(name), default }
         });
+
         let page = match self.answer {
             ToolAnswer::Places | ToolAnswer::Devices | ToolAnswer::Latest => ENTRIES,
             ToolAnswer::Rows | ToolAnswer::RowsOfMetrics => ROWS,
             ToolAnswer::Health => &[],
         };
+
         named.chain(page.iter().map(|parameter| Argument { parameter: *parameter, default: None }))
     }
 
@@ -261,6 +264,7 @@ impl Tool {
         let Some(unknown) = given.keys().find(|name| !names.contains(&name.as_str())) else {
             return Ok(());
         };
+
         let expected = match &names[..] {
             [] => "this tool takes none".to_owned(),
             names => format!("expected one of {}", names.join(", ")),
@@ -279,6 +283,7 @@ impl Tool {
                 || Problem::field(names[0], format!("is needed: one of {}", names.join(", ")));
             return of_all.map(|path| (*path).to_owned()).ok_or_else(needed);
         };
+
         if let Some((second, _)) = given.next() {
             let message = format!("is given beside another; give one of {}", names.join(", "));
             return Err(Problem::field(second.subject(), message));

@@ -65,9 +65,9 @@ impl<'a, S: Store> NewestReader<'a, S> {
         at_once(LATEST_CONCURRENCY, questions).await
     }
 
-    /// The newest value of each metric among the newest readings. A wanted metric that is missing there is searched
-    /// further back, and then in the newest rollup that has it. Values older than these rollups are not found, so that
-    /// a device costs only a few read units.
+    /// The newest value of each metric among the newest readings. If a wanted metric is missing, older readings are
+    /// searched, and then rollups. Only a limited number of readings and rollups is read, so that a device costs only a
+    /// few read units.
     pub(super) async fn newest(
         &self,
         device: &Device,
@@ -76,6 +76,7 @@ impl<'a, S: Store> NewestReader<'a, S> {
         let session = self.session;
         let time = time_of_newest(device, session.now);
         let likely = of_largest_reading(device);
+
         // Without wanted metrics, only the time of the last reading matters.
         let first = if wanted.is_empty() { 1 } else { within(MAX_FIRST, likely, NEWEST) };
         let query = newest_first(time, None, first);
@@ -150,7 +151,7 @@ impl<'a, S: Store> NewestReader<'a, S> {
             && !latest.has_all(wanted)
             && let Some(Bucket::Day(date)) = days.last().map(|day| day.key.bucket)
         {
-            // This query begins with the day at which the first month ended, so this day is read twice.
+            // This query includes `date`, the last day of the first query, so it reads this day again.
             for day in days_until(session, device, Some(date), YEAR - MONTH + 1).await? {
                 latest.add(&day, is_seamless(&day));
             }

@@ -18,8 +18,8 @@ use crate::registry::presence::RoomsLack;
 use crate::registry::{lookup, presence};
 use crate::shared_state::Call;
 
-/// The number of readings that are read for a page of CSV before its size is checked: about as many as
-/// fit if each has 64 columns of its own.
+/// The number of readings that are read for a page of CSV before its size is checked. About so many fit if each reading
+/// has 64 columns of its own.
 const FIRST_STEP: usize = 256;
 
 /// If memory does not hold all devices, a room's CSV has columns for the metrics of at most this many devices.
@@ -80,8 +80,8 @@ async fn answer(
 /// Reads until a page of CSV is full. Reads in steps, because each new column makes every row larger, and readings that
 /// do not fit cost read units for nothing.
 ///
-/// A page grows at most with the square of its rows. A step reads at most up to four times as many readings as before,
-/// and so at most about twice as many as fit.
+/// The size of a page grows at most with the square of its rows. After a step, at most four times as many readings have
+/// been read as before, and so at most about twice as many as fit.
 async fn read_until_full(
     session: Session<'_, impl Store>,
     of: &RangeOf<'_>,
@@ -97,6 +97,7 @@ async fn read_until_full(
         let step = RangeQuery { after, limit, ..range.query.clone() };
         let Page { items: readings, has_more } = of.read(session, &step).await?;
         stored += readings.iter().map(of_reading).sum::<usize>();
+
         let fits =
             readings.iter().filter_map(|reading| range.row(reading)).all(|row| sheet.add(&row));
         let is_last = !fits || !has_more || readings.len() < limit;
@@ -105,6 +106,7 @@ async fn read_until_full(
         if is_last {
             break;
         }
+
         let (read, taken) = (page.items.len(), sheet.bytes().max(stored));
         let rest = read * MAX_CARRIED.saturating_sub(taken) / taken;
         limit = rest.min(3 * read).min(range.query.limit - read);

@@ -68,8 +68,9 @@ pub(crate) async fn readings(call: &mut Call<'_, impl Store>) -> Result<Response
     Ok(Response::json(200, &body))
 }
 
-/// Makes alerts judge the device again from the start of a range on; from its end, if no judgement looks so far back. A
-/// range without readings counts too, because an earlier request may have deleted them and failed then.
+/// Makes alerts judge the device again from the start of a range on, but from no earlier time than judgements look
+/// back. If the whole range is earlier, they judge from its end. A range without readings is judged again too, because
+/// an earlier request may have deleted the readings and then failed.
 async fn judge_again(
     device: &DeviceId,
     range: TimeRange,

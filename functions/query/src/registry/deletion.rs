@@ -31,8 +31,9 @@ const MAX_NAMED: usize = 5;
 
 /// `DELETE /devices/{id}`
 ///
-/// The same request, sent again, continues the deletion; two people may do so at once. With `begun` it continues that
-/// deletion only. So a client that missed the end of a deletion does not delete a device that has registered again.
+/// The same request, sent again, continues the deletion; two people may do so at once. With `begun`, it continues only
+/// the deletion that began then. So a client that missed the end of a deletion does not delete a device that has
+/// registered again.
 pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, Problem> {
     let SharedState { registry, clock, .. } = call.shared;
 
@@ -44,6 +45,7 @@ pub(crate) async fn device(call: &mut Call<'_, impl Store>) -> Result<Response, 
         None => begin(&id, call).await?,
         Some(begun) => begun_at(&id, begun, call).await?,
     };
+
     if deletion.ended.is_some() {
         return Ok(over());
     }
@@ -93,6 +95,7 @@ async fn begun_at(
         );
         return Err(Problem::new(ProblemKind::NotFound, detail));
     };
+
     if known.begun != begun {
         let state = if known.ended.is_some() { "is over" } else { "goes on" };
         let detail = format!(
@@ -105,7 +108,7 @@ async fn begun_at(
     Ok(known)
 }
 
-/// Gives a device its deletion mark, or finds the mark that it already has.
+/// Gives a device a deletion mark, or finds the mark of an earlier request.
 async fn begin(id: &DeviceId, call: &mut Call<'_, impl Store>) -> Result<Deletion, Problem> {
     // All devices are searched: an older version did not list the devices behind a meter in the meter's item.
     let now = call.shared.registry.refresh(call.session, call.log).await?;
@@ -134,7 +137,7 @@ fn is_meter(id: &DeviceId, behind: &[&DeviceId]) -> Problem {
     Problem::new(ProblemKind::Conflict, detail)
 }
 
-/// What a request removed of a device.
+/// The numbers of a device's items that a request removed and left.
 #[derive(Default)]
 struct Removal {
     removed: usize,
@@ -170,6 +173,7 @@ async fn remove(
         if !removal.has_more || removal.removed >= MAX_REMOVED || !has_time {
             return Ok(removal);
         }
+
         found = match call.session.belongings(id, CHUNK).await {
             Ok(found) => found,
             Err(cause) => {
@@ -191,6 +195,7 @@ async fn end(
     // The device's alerts end once more: a judgement that began before the mark may have stored a state, which would
     // fire for ever.
     judging::end_device(call.session, &id).await?;
+
     let now = call.shared.clock.now();
     let wait = deletion.found.saturating_add(quiet).since(now);
     if deletion.may_end(now, quiet) && call.session.end_deletion(&id, &deletion, now).await? {
@@ -215,6 +220,7 @@ fn answer(deletion: &Deletion, removal: &Removal, wait: TimeDelta) -> Response {
     if left > 0 {
         return Response::json(202, &body);
     }
+
     // At least a second, because an immediate repeat would be in vain.
     let seconds = wait.num_seconds().max(0) + 1;
     body["wait_seconds"] = Value::from(seconds);
@@ -231,6 +237,7 @@ pub(crate) async fn room(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
     let found = call.session.room(&id).await?;
     ensure_empty(&id, call).await?;
     let Some(room) = found else { return Err(not_found("room", id.as_str())) };
+
     call.session.remove_room(&id).await?;
     registry.forget_room(&id);
     if let Err(problem) = ensure_empty(&id, call).await {
@@ -251,6 +258,7 @@ async fn ensure_empty(id: &RoomId, call: &mut Call<'_, impl Store>) -> Result<()
     if members.ids.is_empty() {
         return Ok(());
     }
+
     let detail = format!(
         "{} in the room {id}; PATCH the room of each, or DELETE it, first.",
         sentence_about(&members.ids.iter().collect::<Vec<_>>(), "is", "are")

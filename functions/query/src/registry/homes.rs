@@ -20,8 +20,8 @@ pub(crate) async fn homes(call: &mut Call<'_, impl Store>) -> Result<Response, P
     let list = ListRequest::of(call.request, &call.params)?;
     let snapshot = call.shared.registry.snapshot_for_list(call.session, call.log).await?;
     ensure_all_rooms(&snapshot)?;
-    let mut rooms: BTreeMap<&HomeId, Vec<&Room>> = BTreeMap::new();
 
+    let mut rooms: BTreeMap<&HomeId, Vec<&Room>> = BTreeMap::new();
     for room in snapshot.rooms.values() {
         if let Some(home) = &room.home {
             rooms.entry(home).or_default().push(room);
@@ -32,6 +32,7 @@ pub(crate) async fn homes(call: &mut Call<'_, impl Store>) -> Result<Response, P
         rooms.into_iter().filter_map(|(home, rooms)| HomeRow::of(home, rooms)).collect();
     let (homes, rest) = list.paginate(homes.iter().collect(), false, |home| home.id());
     let rows: Vec<HomeRow<'_>> = homes.into_iter().cloned().collect();
+
     let columns = || FixedColumns { own: &HOME_COLUMNS, known: Vec::new() };
     let cursor_after = |row: usize| list.cursor_after(rows[row].id());
     let page = RowPage::of(list.format, call.request, &call.params);

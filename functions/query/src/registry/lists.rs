@@ -76,6 +76,7 @@ async fn page_of_devices(
     let plan = plan.map(|plan| json!(plan));
     let page = RowPage { plan, ..RowPage::of(list.format, call.request, &call.params) };
     let response = page.write(&rows, || FixedColumns { own, known: known() }, rest, cursor_after);
+
     let is_stable = !is_of_readings && !with_latest;
     Ok(if is_stable { with_revalidation(call.request, response) } else { response })
 }

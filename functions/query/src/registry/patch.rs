@@ -12,7 +12,7 @@ pub const MAX_PATCHED_ATTRIBUTES: usize = 2 * MAX_SEARCH_ENTRIES;
 /// that were taken for milliseconds.
 const EARLIEST_SINCE: &str = "2001-01-01T00:00:00Z";
 
-/// Reads the patch of a device. If it `restores` a device, the body is what `GET` has answered about the device.
+/// Reads the patch of a device. If it `restores` the device, the body is an earlier answer of `GET`.
 pub(crate) fn of_device(
     request: &Request,
     restores: bool,

@@ -74,10 +74,12 @@ pub(crate) async fn seen_in_each(
             Ok((room.clone(), seen.into_iter().map(|seen| seen.device).collect()))
         }
     });
+
     Ok(at_once(ROOM_CONCURRENCY, requests).await?.into_iter().collect())
 }
 
-/// Whether a device may be among those that were seen in a room. Of more than [`MAX_DEVICES`] devices not all were read.
+/// Whether a device may have been seen in a room. If more than [`MAX_DEVICES`] devices were seen there, not all of them
+/// were read.
 pub(crate) fn may_have_seen(seen: Option<&BTreeSet<DeviceId>>, device: &DeviceId) -> bool {
     seen.is_some_and(|seen| seen.len() > MAX_DEVICES || seen.contains(device))
 }

@@ -57,6 +57,7 @@ async fn page<'a>(
         let members = FoundMembers::find(&rooms, Arc::clone(snapshot), list, call).await?;
         return Ok(members.into_page(list));
     }
+
     let page = call.session.device_page(list.after().as_ref(), list.limit()).await?;
     let found = readable(page.listing, UNREADABLE, call);
     Ok(FoundPage::by_id(found, page.has_more))
@@ -71,6 +72,7 @@ pub(crate) async fn mark_indexed(shared: &SharedState, store: &impl Store, telem
     if !all.is_some_and(|devices| devices.values().all(has_none)) {
         return;
     }
+
     let invocation = Invocation::until(Deadline::after(COLD_START));
     if let Err(error) = store.mark_indexed(shared.clock.now(), &invocation).await {
         let mut log = WideEvent::begin("query.mark_indexed");

@@ -53,6 +53,7 @@ impl CostRequest {
     fn parse(call: &Call<'_, impl Store>) -> Result<Self, Problem> {
         let params = &call.params;
         let series = SeriesRequest::parse(call)?.of_month();
+
         let wrong = |why: String| Problem::field("tariff", why);
         let mut tariffs: Vec<TariffId> = Vec::new();
         for text in params.get("tariff").into_iter().flat_map(|list| list.split(',')) {
@@ -66,11 +67,12 @@ impl CostRequest {
         if tariffs.len() > MAX_COMPARED {
             return Err(wrong(format!("names more than {MAX_COMPARED} tariffs")));
         }
+
         let (has_lines, has_shares) = (params.flag("lines"), params.flag("devices"));
         Ok(Self { series, tariffs, has_lines, has_shares })
     }
 
-    /// The tariffs that the request names, in one currency.
+    /// The tariffs that the request names. Refuses tariffs in different currencies.
     async fn named(
         &self,
         home: Zone,
@@ -159,7 +161,7 @@ struct BillGroup<'a> {
 }
 
 impl<'a> BillGroup<'a> {
-    /// Groups tariffs. If `is_compared`, all are billed by the meters of the first tariff, else each by its own meters.
+    /// Groups tariffs. If `is_compared`, all are billed by the meters of the first tariff, else each tariff by its own.
     fn of(tariffs: &'a [KnownTariff], is_compared: bool) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for known in tariffs {
@@ -195,10 +197,10 @@ struct StepPlan {
     level: Level,
 }
 
-/// What the bills of a group are made of.
+/// The data from which the bills of a group are made.
 struct GroupReads {
     steps: StepPlan,
-    /// What the meters used and sold.
+    /// The energy that the meters measured as used and as sold.
     metered: Vec<EnergyStep>,
     prices: Prices,
     /// The meters that are not billed.
@@ -220,7 +222,8 @@ struct Biller<'r, S> {
 }
 
 impl<'r, S: Store> Biller<'r, S> {
-    /// The bills of a group, or one device's shares of the bills. Beside bills stand the shares of further devices.
+    /// The bills of a group, or with `of_share` one device's shares of the bills. Each bill also gets the shares of the
+    /// devices in `beside`.
     async fn bills<'a>(
         &mut self,
         group: &BillGroup<'a>,
@@ -228,6 +231,7 @@ impl<'r, S: Store> Biller<'r, S> {
         beside: &[Device],
     ) -> Result<Vec<ShownBill<'a>>, Problem> {
         let reads = self.read(group, of_share.is_none(), 1 + beside.len()).await?;
+
         let mut steps = None;
         if let Some(device) = of_share {
             let own = self.steps_of_share(device, &reads).await?;
@@ -250,7 +254,8 @@ impl<'r, S: Store> Biller<'r, S> {
         Ok(bills)
     }
 
-    /// Reads the data for a number of `bills` of each tariff of a group. A share alone needs the meters only for tiers.
+    /// Reads the data of a group in which each tariff gets `bills` bills. Without `needs_meters`, as for one device's
+    /// shares, the meters are read only for tiers.
     async fn read(
         &mut self,
         group: &BillGroup<'_>,
@@ -284,6 +289,7 @@ impl<'r, S: Store> Biller<'r, S> {
         if !needs_meters && !group.tariffs().any(|tariff| tariff.has_tiers(range)) {
             meters.clear();
         }
+
         let metered = self.metered(&meters, &steps).await?;
         let prices = self.prices(&group.tariffs().collect::<Vec<_>>()).await?;
         Ok(GroupReads { steps, metered, prices, missing, unit })
@@ -311,8 +317,9 @@ impl<'r, S: Store> Biller<'r, S> {
         Ok(read)
     }
 
-    /// The steps of a group: local days of the home, or quarters of an hour, cut at the rows. Tiers begin with the
-    /// month. A share has the tier in which the meter is, and so needs quarters.
+    /// The steps of a group: local days of the home, or quarters of an hour, cut at the rows. Tiers count from the
+    /// first of the month, so the steps begin there. A share is billed in the tier of the meter at that time, so shares
+    /// with tiers need quarters.
     fn steps(&self, group: &BillGroup<'_>, has_shares: bool) -> Result<StepPlan, Problem> {
         let rows = self.plan.grid.rows();
         let (range, home) = (self.plan.grid.range(), self.plan.horizon.zone());
@@ -397,6 +404,7 @@ impl<'r, S: Store> Biller<'r, S> {
             let rows = std::slice::from_ref(row);
             BillLine::all(BillInput { rows, steps: &steps[first..end], ..input })
         };
+
         let rows = input.rows.iter().filter(|_| self.request.has_lines);
         let by_row = rows.map(of_row).collect();
         ShownBill::of(known, &reads.unit, Bill::of(input), by_row, is_share)

@@ -38,6 +38,7 @@ pub(crate) async fn energy(
     let summing = Summing { found: &found, group, plan: &plan, is_apart: request.is_apart() };
     let allowance = ReadAllowance::of_rows(&call.shared.densities);
     let sum = Box::pin(summing.read(metered, allowance, call.session)).await.map_err(problem)?;
+
     let mut events = None;
     if request.has_events {
         events = Some(Box::pin(summing.events(&sum, call.session)).await.map_err(problem)?);
@@ -61,6 +62,7 @@ fn without_energy(
         QueryScope::Home => "a device of the home",
         QueryScope::All => "a device",
     };
+
     let message = match requested {
         Some(name) => {
             format!("{name} is neither a counter in Wh, kWh or MWh nor a power of {whose}")

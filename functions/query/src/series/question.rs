@@ -1,4 +1,4 @@
-//! The question of a request about time: its parameters, its rows, its devices, and their groups.
+//! The question of a request about time: parameters, rows, devices, and groups of devices.
 
 pub(super) mod devices;
 pub(super) mod groups;

@@ -16,8 +16,8 @@ use super::question::plan::{RowPlan, hull};
 pub(super) struct EnergySum<'a> {
     /// The devices that are shown, in the order of their ids.
     pub(super) devices: Vec<EnergyDevice<'a>>,
-    /// What the sum leaves out: devices behind a counted meter, meters that were elsewhere for too long, and metrics
-    /// that are not consumption.
+    /// Entries that the sum leaves out: devices behind a counted meter, meters that were elsewhere for too long, and
+    /// metrics that are not consumption.
     pub(super) left_out: Vec<LeftOut<'a>>,
     /// Meters that were in the rooms for a part of the range only.
     pub(super) moved: BTreeMap<&'a DeviceId, MovedMeter<'a>>,
@@ -74,7 +74,8 @@ impl<'a> Summing<'a> {
         })
     }
 
-    /// Reads the devices of a sum. A device that a meter measures too is read only if it is shown.
+    /// Reads the devices of a sum. A device behind a meter is read only if no meter counts in its place, or if the
+    /// answer shows each device (`is_apart`).
     pub(super) async fn read<S: Store>(
         &self,
         metered: Vec<MeteredDevice<'a>>,
@@ -93,6 +94,7 @@ impl<'a> Summing<'a> {
         let all: Vec<&'a Device> = metered.iter().map(|(device, _)| *device).collect();
         let (first, mut later) = self.in_order_of_reading(metered, &meters);
         let mut devices = self.read_devices(first, &mut allowance, session).await?;
+
         let behind = |id: &DeviceId| self.found.behind(id);
         let values = devices.iter().map(|device| &device.values);
         let values = values.filter(|values| meters.contains(values.device.id()));
@@ -152,7 +154,7 @@ impl<'a> Summing<'a> {
         }
     }
 
-    /// The meters that have devices of a sum behind them, if the meters measure consumption.
+    /// The meters of consumption that have devices of a sum behind them.
     fn meters_of(
         &self,
         summed: &[&'a DeviceId],

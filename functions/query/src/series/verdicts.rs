@@ -11,7 +11,7 @@ use crate::failure::problem;
 use crate::ports::Store;
 use crate::shared_state::Call;
 
-/// Refuses an edit whose new verdicts would change nothing, by the device and its readings as they are now.
+/// Refuses an edit if a new verdict in it would change nothing. The device and its readings at present decide.
 pub(crate) async fn check_verdicts(
     device: &Device,
     patch: &DevicePatch,

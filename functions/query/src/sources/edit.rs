@@ -22,6 +22,7 @@ pub(crate) async fn list(call: &mut Call<'_, impl Store>) -> Result<Response, Pr
     let stored = all(call).await?;
     let with_settings = call.grant.may_edit();
     let rows = stored.iter().map(|stored| SourceRow::of(stored, with_settings, call.session.now));
+
     let (mut data, mut damaged) = (Vec::new(), Vec::new());
     for (stored, row) in stored.iter().zip(rows) {
         match row {
@@ -45,6 +46,7 @@ pub(crate) async fn put(call: &mut Call<'_, impl Store>) -> Result<Response, Pro
     let id = source_id(&call.id)?;
     let mut members: Map<String, Value> = body::read(call.request, MAX_BODY)?;
     let secrets = SecretTexts::read(members.remove("secrets"))?;
+
     let stored = all(call).await?;
     let before = stored.iter().find(|stored| stored.id == id);
     let source = PolledSource::read(members, call.shared.reach)?;

@@ -131,6 +131,7 @@ impl<'a> SourceRow<'a> {
         let source = stored.source()?;
         let mut settings = if with_settings { source.settings().clone() } else { Map::new() };
         settings.retain(|name, _| !["kind", "on"].contains(&name.as_str()));
+
         Ok(Self {
             id: &stored.id,
             kind: source.kind.name,

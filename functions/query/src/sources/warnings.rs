@@ -27,7 +27,7 @@ pub(super) async fn of_saved(
     of_second_meters(&own, call).await
 }
 
-/// The warning that other devices than `own`, those of the source, measure imported energy too.
+/// The warning that devices other than the source's `own` measure imported energy too.
 pub(super) async fn of_second_meters(
     own: &[DeviceId],
     call: &mut Call<'_, impl Store>,
@@ -35,6 +35,7 @@ pub(super) async fn of_second_meters(
     let snapshot = call.shared.registry.snapshot_for_list(call.session, call.log).await?;
     // If memory does not hold all devices, the other meters are unknown.
     let Some(devices) = snapshot.all_devices() else { return Ok(Vec::new()) };
+
     let others = devices.values().filter(|device| {
         let is_own = own.iter().any(|own| device.id().is_part_of(own));
         !is_own && measures_import(device)

@@ -1,4 +1,5 @@
-//! The warnings about a saved tariff: what it names is unknown, or looks wrong. The tariff is saved all the same.
+//! Warnings about a saved tariff: unknown devices and metrics, and values that look wrong. The tariff is saved all the
+//! same.
 
 use std::collections::BTreeSet;
 
@@ -22,6 +23,7 @@ pub(super) async fn of(
 ) -> Result<Vec<String>, Problem> {
     let mut warnings: Vec<String> =
         cents(tariff).chain(shares(tariff)).chain(ends(tariff)).collect();
+
     let series = || tariff.lines.iter().filter_map(|line| line.series.as_ref());
     let meters = tariff.meters.iter().map(|meter| &meter.device);
     let named: BTreeSet<&DeviceId> = meters.chain(series().map(|series| &series.device)).collect();
@@ -61,7 +63,7 @@ fn shares(tariff: &WrittenTariff) -> impl Iterator<Item = String> {
     })
 }
 
-/// Warnings of names whose newest line has an end, though an older line of the name has none.
+/// Warnings of names whose newest line has an end, although an older line of the name is open.
 fn ends(tariff: &WrittenTariff) -> impl Iterator<Item = String> {
     tariff.lines.iter().filter_map(|line| {
         let end = line.to?;

@@ -24,6 +24,7 @@ pub(crate) async fn refined(
         widened(question, episode.range, QuarterHour::LENGTH, QuarterHour::LENGTH)
     };
     let regions = joined(episodes.iter().map(around).collect());
+
     let read =
         |region: &TimeRange| widened(question, *region, MAX_HOLD, TimeDelta::zero()).length();
     let mut length_read: TimeDelta = regions.iter().map(read).sum();
@@ -65,6 +66,7 @@ async fn followed(
     loop {
         let mut found = of_readings(question, conditions, range, &read);
         found.retain(|episode| episode.range.intersection(region).is_some());
+
         // A value from before the range may be valid until this time.
         let settled = range.from().saturating_add(MAX_HOLD);
         let may_begin_before = range.from() > readable.from()
@@ -100,6 +102,7 @@ fn of_readings(
     let stays: Vec<&[Reading]> = readings.chunk_by(|a, b| is_here(a) == is_here(b)).collect();
     let ends = stays.iter().skip(1).map(|next| next[0].at).chain([range.to()]);
     let here = stays.iter().zip(ends).filter(|(stay, _)| is_here(&stay[0]));
+
     let first = question.grid.range().from();
     let found = here.filter_map(|(stay, end)| {
         let stayed = TimeRange::new(stay[0].at.max(first), end.min(question.now)).ok()?;

@@ -20,8 +20,8 @@ pub(crate) const PAGE_UNITS: f64 = 4.0;
 /// The number of queries that run at once.
 const CONCURRENCY: usize = 16;
 
-/// Conditions as a box in the index, which has one dimension for each metric, and the ranges of addresses that cover
-/// the box.
+/// Conditions as a box in the index, and the ranges of addresses that cover the box. The index has a dimension for each
+/// metric.
 pub(crate) struct Boxed<'a> {
     pub schema: &'a ConditionsSchema,
     pub conditions: BTreeMap<&'a MetricName, &'a Interval>,
@@ -132,6 +132,7 @@ fn next(task: Task, page: Page<IndexedQuarter>, boxed: &Boxed<'_>) -> Option<Tas
     if boxed.region.contains(&boxed.schema.curve().point(address)) {
         return Some(Task { after: Some(last), ..task });
     }
+
     let next = boxed.schema.curve().next_inside(address, &boxed.region)?;
     let end = *task.range.end();
     (next <= end).then_some(Task { range: next..=end, after: None, ..task })
@@ -148,6 +149,7 @@ fn matching_entry(
     if !is_there || !is_of(device.question, &found.rooms) {
         return None;
     }
+
     let values = boxed.conditions.iter().map(|(name, interval)| {
         let means = found.values().get(boxed.schema.index_of(name)?)?;
         interval.contains(&means.mean).then(|| ((*name).clone(), means.clone()))

@@ -33,6 +33,7 @@ pub(crate) async fn matching(
             Ok::<Matching, SeriesError>(matching.collect())
         }
     });
+
     let found: Vec<Matching> = at_once(MONTH_CONCURRENCY, reads).await?;
     Ok(found.into_iter().flatten().collect())
 }

@@ -29,9 +29,9 @@ const MAX_SPLITS: usize = 4_000;
 const RANGES: usize = 4;
 const MORE_RANGES: usize = 8;
 const MORE_FROM: f64 = 200.0;
-/// About how many index entries are read in order to find one inside the box.
+/// The approximate number of index entries that are read to find one inside the box.
 const OVERHEAD: f64 = 1.4;
-/// The approximate bytes of an index entry: those of its keys and rooms, and those of each metric of the schema.
+/// The approximate size of an index entry in bytes: first of the keys and rooms, then of each metric of the schema.
 const ENTRY_BYTES: i64 = 130;
 const ENTRY_METRIC_BYTES: i64 = 25;
 
@@ -227,7 +227,7 @@ fn quarters(range: TimeRange) -> i64 {
     range.length().num_minutes() / QuarterHour::LENGTH.num_minutes()
 }
 
-/// The read units of one query that reads this number of items: half a unit for each started 4 KB.
+/// The read units of one query for this number of items: half a unit for each started 4 KB.
 fn read_units(items: i64, bytes: i64) -> f64 {
     let halves = items.saturating_mul(bytes) / 4_096 + 1;
     units_of(usize::try_from(halves).unwrap_or(usize::MAX))

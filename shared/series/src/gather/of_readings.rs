@@ -9,13 +9,14 @@ use super::{DeviceQuestion, Gathering, Level, RollupPiece};
 use crate::error::SeriesError;
 use crate::ports::Store;
 
-/// The largest number of readings of one device that one request reads.
+/// The largest number of readings of a device in one request.
 const MAX_READINGS: usize = 300_000;
 /// The number of readings of one page.
 const PAGE: usize = 10_000;
 
 impl<S: Store> Gathering<'_, S> {
-    /// Folds the readings of a range page by page. Memory holds one page, and the [span](Self::span_of) that it cuts.
+    /// Folds the readings of a range page by page. Memory holds one page, and the readings of the [span](Self::span_of)
+    /// that the page cuts.
     pub(super) async fn fold_readings(&mut self, range: TimeRange) -> Result<(), SeriesError> {
         let mut pages = Pages::of(self.session, self.question, range);
         let mut next = pages.next().await?;
@@ -59,11 +60,13 @@ impl<S: Store> Gathering<'_, S> {
         let first = first.map_or(range.to(), |reading| reading.at);
         let end = range.from().saturating_add(TimeDelta::days(1)).min(first);
         let Ok(without_readings) = TimeRange::new(range.from(), end) else { return Ok(()) };
+
         let device = self.question.device.id();
         let quarters = self.session.quarters(device, without_readings, false).await?;
         let expired = |quarter: &&StoredRollup| {
             !quarter.rollup.is_empty() && !quarter.has_readings(self.question.now)
         };
+
         match quarters.iter().find(expired) {
             Some(quarter) => {
                 Err(SeriesError::OutOfReach(readings_expired(quarter, self.question.now)))
@@ -83,6 +86,7 @@ impl<S: Store> Gathering<'_, S> {
             let is_of_one_row = grid.row_index(a.at) == grid.row_index(b.at);
             is_of_one_row && is_here(a) == is_here(b) && is_of_one_room
         };
+
         let runs: Vec<&[Reading]> = readings.chunk_by(is_one_run).collect();
         for run in runs {
             self.fold_run(self.row_part(range, &run[0]), run);
@@ -126,12 +130,13 @@ impl<S: Store> Gathering<'_, S> {
             let ended = TimeRange::new(before.range.from(), begin);
             before.range = ended.expect("it has a reading");
         }
+
         let range = TimeRange::new(begin, part.to()).expect("it has a reading");
         let piece = RollupPiece::new(range, Level::Readings, Rollup::default(), is_in_other_room);
         self.gathered.pieces.push(RollupPiece { first: *first, ..piece });
     }
 
-    /// The begin of the span in which a reading is folded: its day if the day's rollup is outdated, else its quarter of
+    /// The begin of the span in which a reading is folded: the day if the day's rollup is outdated, else the quarter of
     /// an hour. If rows are shorter than a quarter, the span is the row.
     fn span_of(&self, reading: &Reading, row: TimeRange) -> Timestamp {
         if self.question.coarsest == Level::Readings {

@@ -43,6 +43,7 @@ pub(super) async fn find<'a>(
             && own.iter().all(|own| own.holds_for(device) && is_indexed_for(own, device))
             && newest.may_hold_for(device)
     };
+
     // Newest values drop some candidates afterwards, so more candidates are needed than the page has devices.
     let limit = if newest.is_empty() { list.limit() } else { usize::MAX };
     let mut found = candidates(&driver, limit, fits, call).await?;
@@ -137,7 +138,7 @@ async fn candidates(
     Ok(found)
 }
 
-/// 422: the index can search by none of the conditions.
+/// 422: the index cannot search by any of the conditions.
 fn nothing_drives(newest: &NewestValues<'_>) -> Problem {
     const DETAIL: &str = "There are more devices than can be read one by one; name at least one name, kind, tag or \
                           attribute.";
@@ -165,11 +166,12 @@ async fn known_attributes(
         let page = call.session.search(&query).await?;
         Ok::<_, StoreError>((!page.items.is_empty()).then(|| name.clone()))
     });
+
     let found = try_join_all(requests).await?;
     Ok(found.into_iter().flatten().collect())
 }
 
-/// How candidates are read from the index.
+/// The condition and the position by which candidates are read from the index.
 struct Driver<'c> {
     /// The condition whose entries are read.
     condition: &'c SearchCondition,
@@ -199,6 +201,7 @@ async fn driver<'c>(
         call.session.search(&query).await
     });
     let pages = try_join_all(pages).await?;
+
     let size = |index: &usize| {
         let page: &Page<SearchHit> = &pages[*index];
         let is_exact = matches!(own[*index].test, SearchTest::Equals(_));
@@ -231,8 +234,8 @@ fn first_hit(device: &Device, subject: &Subject, range: &SearchRange) -> Option<
     hits.min_by_key(SearchHit::place)
 }
 
-/// Whether the index can find the device by this condition. The index has only names that people set, not those that
-/// senders sent. With this test, the result does not depend on which condition's entries are read.
+/// Whether the index can find the device by this condition. The index has only names that people set, and no names from
+/// senders. With this test, the result does not depend on which condition's entries are read.
 fn is_indexed_for(condition: &SearchCondition, device: &Device) -> bool {
     condition.subject != Subject::Name || device.name().is_some()
 }

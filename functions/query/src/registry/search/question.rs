@@ -31,7 +31,7 @@ pub(crate) struct FoundPage<'a> {
     pub(crate) devices: Vec<(Cow<'a, Device>, String)>,
     /// The position after which there may be more devices.
     pub(crate) rest: Option<String>,
-    /// How the devices were found, if the request asks for it.
+    /// The plan by which the devices were found, if the request asks for the plan.
     pub(crate) plan: Option<SearchPlan>,
     /// Whether there was a condition on newest values. If so, the answer may change with every reading.
     pub(crate) is_of_readings: bool,

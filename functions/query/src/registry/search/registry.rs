@@ -62,6 +62,7 @@ pub(super) async fn find<'a>(
         .into_iter()
         .map(|device| (Cow::Borrowed(device), device.id().to_string()))
         .collect();
+
     Ok(FoundPage {
         rest: devices.last().map(|(_, place)| place.clone()).filter(|_| has_more),
         devices,

@@ -42,7 +42,7 @@ impl MetricColumns {
         self.0.keys().cloned().collect()
     }
 
-    /// How the values of several devices become one, by metric.
+    /// By metric, the way in which the values of several devices are combined.
     pub(crate) fn combine(&self) -> BTreeMap<&MetricName, Combine> {
         self.0.iter().map(|(name, column)| (name, column.combine)).collect()
     }

@@ -220,6 +220,7 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
                 |name: &&MetricName| fields.get(*name).is_some_and(|field| field.field == "value");
             meter.is_unsure && !is_placed && meter.used.iter().all(is_of_one_value)
         };
+
         let unsure = counting.iter().filter(is_unsure);
         let shown = |device: &&'s EnergyDevice<'a>| Unsure {
             device_id: device.values.device.id(),
@@ -262,6 +263,7 @@ impl<'s, 'a> EnergyAnswer<'s, 'a> {
             let energy = sum(counting, row..row + 1);
             return vec![self.row(range, None, &energy)];
         }
+
         let row_of = |device: &'s EnergyDevice<'a>| {
             self.row(range, Some(device.values.device.id()), &device.row(row))
         };

@@ -116,6 +116,7 @@ impl<'a> RowGroup<'a> {
     ) -> Self {
         let left_out = exclusions.left_out.iter().cloned();
         let mut left_out: Vec<_> = left_out.map(NotCombined::Behind).collect();
+
         let mut counted = Vec::new();
         for (name, column) in &columns.0 {
             let mut of_column = Vec::new();
@@ -125,6 +126,7 @@ impl<'a> RowGroup<'a> {
                 let Some((name, _)) = own.filter(|_| values.metrics.contains_key(name)) else {
                     continue;
                 };
+
                 let mut behind = exclusions.left_out.iter();
                 if let Some(entry) = OutOfMeans::of(values.device, name) {
                     left_out.push(NotCombined::NotOfRoom(entry));
@@ -202,7 +204,8 @@ struct SeriesHeader {
     metrics: MetricColumns,
     /// Whether a column names the room.
     has_room: bool,
-    /// Whether a column names the device: also by room, because each device in no room has rows of its own.
+    /// Whether a column names the device. By room there is such a column too, because each device in no room has rows
+    /// of its own.
     has_device: bool,
 }
 
@@ -246,7 +249,7 @@ impl<'a> SeriesAnswer<'a> {
         }
     }
 
-    /// Notes which kinds of items and which time were read for a group, even if no row shows them.
+    /// Notes the kinds of items and the time that were read for a group, even if no row shows their values.
     pub(crate) fn note_read(&mut self, values: &[DeviceRows<'a>]) {
         self.levels.extend(levels(values.iter()));
         self.reach = values.iter().map(|device| device.reach).fold(self.reach, hull);
@@ -259,7 +262,7 @@ impl<'a> SeriesAnswer<'a> {
         rooms: &RoomsOfRows<'_>,
         values: &[DeviceRows<'a>],
     ) {
-        // The group `NoRoom` comes last, so it takes out what the groups of rooms have noted.
+        // The group `NoRoom` comes last. Its devices get rows of their own, so their notes are removed again here.
         for device in values {
             let id = device.device.id();
             if group.of == GroupOf::NoRoom && rooms.has_rows(group, device) {
@@ -355,6 +358,7 @@ fn coverage<'a>(
 ) -> Option<Exact> {
     let time = TimeRange::new(range.from(), range.to().min(now)).ok()?;
     let time = time.length().num_milliseconds();
+
     let of_device = |device: &DeviceRows<'_>| {
         let counts = device.metrics.values().filter_map(|metric| metric.rows.get(row_index));
         let counts = counts.filter_map(|row| row.rollup.as_ref()).map(|rollup| rollup.count);
@@ -362,6 +366,7 @@ fn coverage<'a>(
         let covered = count * i128::from(device.interval?.num_milliseconds()) * 100;
         i64::try_from((covered / i128::from(time)).min(100)).ok()
     };
+
     let each: Vec<i64> = devices.filter_map(of_device).collect();
     let number = i64::try_from(each.len()).ok()?;
     let hundredth = Exact::parse("0.01").expect("a number");

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::answer::row::cells;
 use crate::answer::sheet::record;
 
-/// The header by which an answer in NDJSON or CSV says what its rows lack.
+/// The header of an answer in NDJSON or CSV that names what the rows lack.
 const LACK: &str = "x-rows-lack";
 /// The members of a JSON answer, next to its rows, that name the missing data of the rows.
 const LACKING: [&str; 7] = [

@@ -17,9 +17,9 @@ pub(crate) struct ConditionsAnswer<'a> {
     pub(crate) request: &'a ConditionsRequest,
     pub(crate) devices: Vec<&'a DeviceId>,
     pub(crate) episodes: &'a [(&'a DeviceId, Episode)],
-    /// Metrics that are left out because they do not describe the room, each with its device.
+    /// Metrics that do not describe the room and are left out, each with the device.
     pub(crate) left_out: Vec<OutOfMeans<'a>>,
-    /// How far the rollups lag.
+    /// The lag of the rollups.
     pub(crate) lag: Option<RollupLag>,
     /// Why devices may be missing from the answer.
     pub(crate) rooms_lack: Option<RoomsLack>,
@@ -108,6 +108,7 @@ impl<'a> EpisodeRow<'a> {
             let domain::Extremes { min, max } = &episode.extremes[name];
             (name, ShownExtremes { min, max })
         });
+
         Self {
             device_id,
             from,

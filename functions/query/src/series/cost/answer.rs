@@ -1,4 +1,4 @@
-//! Bills as the API shows them. Makes none.
+//! Bills as the API shows them. Makes no bill.
 
 use api::{Problem, Response};
 use domain::{Device, DeviceId, Label, TariffId, TimeRange, Timestamp};
@@ -12,7 +12,8 @@ use crate::series::question::plan::{RowPlan, RowSpan};
 use crate::shared_state::Call;
 use crate::tariffs::KnownTariff;
 
-/// The largest number of shown entries of `incomplete`, unless more lines lack something.
+/// The number of entries of `incomplete` that an answer shows. The first entry of each kind of each line is shown even
+/// beyond this number.
 const MAX_INCOMPLETE: usize = 50;
 
 /// The answer to a request for a cost.
@@ -159,7 +160,7 @@ impl CostAnswer<'_> {
         data
     }
 
-    /// The first entries of each kind of each line, and then further ones up to the largest number.
+    /// The first entry of each kind of each line, then further entries up to `MAX_INCOMPLETE`.
     fn incomplete(&self) -> Vec<MissingShown<'_>> {
         let mut entries: Vec<_> = self.bills.iter().flat_map(ShownBill::missing).collect();
         entries.sort_by_key(|shown| !shown.missing.is_first);

@@ -14,7 +14,7 @@ use crate::ports::Store;
 const MIN_UNKNOWN: TimeDelta = TimeDelta::minutes(15);
 
 impl<S: Store> Biller<'_, S> {
-    /// What meters used and sold in each step; the meters are added up. They are read one after the other, because the
+    /// The used and sold energy of all meters together, in each step. Meters are read one after the other, because the
     /// rows of all meters at once would take too much memory.
     pub(super) async fn metered(
         &mut self,
@@ -27,6 +27,7 @@ impl<S: Store> Biller<'_, S> {
             let rolled_up = self.plan.horizon.rolled_up(meter.device.id());
             add(&mut sum, meter, &read, rolled_up.map(TimeRange::to));
         }
+
         for step in &mut sum {
             step.metered.clone_from(&step.used);
         }
@@ -45,8 +46,8 @@ fn empty_step(range: &TimeRange) -> EnergyStep {
     }
 }
 
-/// Adds what a meter measured. A time without readings counts as silence only before `rolled_up`, because later
-/// readings may still be missing.
+/// Adds the energy that a meter measured to the steps. A time without readings counts as silence only before
+/// `rolled_up`, because later readings may still be missing.
 fn add(
     steps: &mut [EnergyStep],
     meter: &BilledMeter<'_>,
@@ -78,7 +79,7 @@ fn is_unknown(range: TimeRange, row: &RowValues) -> bool {
     range.length() - known >= MIN_UNKNOWN.min(range.length())
 }
 
-/// Adds what was measured over a longer time than a quarter of an hour: parts of a counter's steps, or all energy of a
+/// Adds energy that was measured over more than a quarter of an hour: parts of a counter's steps, or all energy of a
 /// power whose readings are means of hours.
 fn add_estimated(
     step: &mut EnergyStep,
@@ -100,7 +101,7 @@ fn add_estimated(
     }
 }
 
-/// The hours of UTC in which a range lies.
+/// The range, widened to whole hours of UTC.
 fn hours_of(range: TimeRange) -> TimeRange {
     let hour = |at| CalendarUnit::Hour.bucket_of(at, Zone::UTC);
     TimeRange::new(hour(range.from()).from(), hour(range.last()).to()).expect("at least the range")

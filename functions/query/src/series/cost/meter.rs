@@ -21,7 +21,7 @@ pub(crate) struct BilledMeter<'a> {
 }
 
 impl<'a> BilledMeter<'a> {
-    /// The meters of a tariff, each in the unit of the first, or why it is not billed.
+    /// Each meter of a tariff, or the reason why it is not billed, such as a unit other than the first meter's.
     pub(crate) fn all(
         meters: &[TariffMeter],
         devices: &'a KnownDevices,

@@ -1,4 +1,4 @@
-//! The prices of the series of tariffs, by quarters of an hour. Averages none.
+//! The prices of the series of tariffs, by quarters of an hour. Averages no prices.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What the energy of single devices cost, as if all of it had been bought. Knows no price.
+//! Shares of bills: the devices and tariffs for which the cost of a single device's energy is computed. Knows no price.
 
 use api::Problem;
 use domain::{Device, DeviceId, Meter, meters_above};
@@ -41,8 +41,8 @@ async fn above(device: &Device, call: &mut Call<'_, impl Store>) -> Result<Vec<D
     Ok(above.into_iter().chain([device.id()]).cloned().collect())
 }
 
-/// The devices that have shares of the bills: devices that use energy, are no meter of a tariff, and are behind such a
-/// meter or behind none.
+/// The devices with shares of the bills: devices that use energy and are no meters of a tariff. A device behind a meter
+/// has a share only if one of the meters above it is a tariff's.
 pub(super) async fn devices(
     tariffs: &[KnownTariff],
     call: &mut Call<'_, impl Store>,

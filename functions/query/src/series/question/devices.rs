@@ -51,7 +51,7 @@ pub(crate) struct QuestionDevices {
 
 impl QuestionDevices {
     /// Finds the devices. If they cannot answer the question, the registry is read again: another instance may have
-    /// registered a device or a metric. `is_answerable` gets the devices of the answer, beside all that was found.
+    /// registered a device or a metric. `is_answerable` gets all that was found, and the devices of the answer.
     pub(crate) async fn find(
         search: DeviceSearch<'_>,
         is_answerable: impl Fn(&Self, &[&Device]) -> bool,
@@ -59,7 +59,9 @@ impl QuestionDevices {
     ) -> Result<Self, Problem> {
         let registry = &call.shared.registry;
         let found = Self::look_up(search, call).await?;
-        // `look_up` reads the device of a large registry from the table, so reading the registry brings no news of it.
+
+        // If the registry is large, `look_up` has just read the device from the table, and the registry has no newer
+        // state.
         let was_read_alone = found.device.is_some() && registry.would_read_many();
         if was_read_alone || is_answerable(&found, &found.devices()?) {
             return Ok(found);
@@ -79,7 +81,7 @@ impl QuestionDevices {
         match search.scope {
             QueryScope::Device => {
                 device = Some(lookup::device(call).await?);
-                // Only this device is needed, so the registry in memory is good enough, however old.
+                // Only this device is needed, so even an old registry in memory is good enough.
                 current = call.shared.registry.current();
             }
             QueryScope::Room => {
@@ -118,6 +120,7 @@ impl QuestionDevices {
                 presence::now_or_seen_in_rooms(horizon, registry, rooms, range, call).await?;
             return self.registry.look_up_meters(call.session).await;
         }
+
         if search.is_by_room {
             let rooms = self.snapshot().rooms.keys();
             self.of_rooms.seen = presence::seen_in_each(call.session, rooms, range).await?;
@@ -141,7 +144,7 @@ impl QuestionDevices {
         &self.registry.snapshot
     }
 
-    /// The members of an answer that say the range and the unit of its rows; see [`RowPlan::span`].
+    /// The members of an answer about the rows; see [`RowPlan::span`].
     pub(crate) fn span(&self, plan: &RowPlan, reach: TimeRange) -> Span {
         plan.span(reach, self.device.as_ref(), self.of_rooms.lack)
     }
@@ -170,6 +173,7 @@ impl QuestionDevices {
         if grouping == Grouping::ByRoom && self.is_shared() {
             return self.by_room(devices);
         }
+
         let of = match grouping {
             _ if !self.is_shared() => GroupOf::Device,
             Grouping::Apart => GroupOf::Apart,

@@ -71,6 +71,7 @@ impl DeviceGroup<'_> {
         let present = values.iter().filter(|device| self.was_present(device));
         let present: Vec<&Device> = present.map(|device| device.device).collect();
         let columns = MetricColumns::choose(request, names, &present, self.of.is_combined());
+
         columns.map_err(|mut problem| {
             let room = match self.of {
                 GroupOf::Room(room) => room.as_str(),
@@ -100,7 +101,8 @@ impl DeviceGroup<'_> {
         self.devices.iter().map(|device| PlannedRead::of(self.question(device, plan), names))
     }
 
-    /// Reads the rows of the devices. The nearest readings outside of the range are read only if needed.
+    /// Reads the rows of the devices. The nearest readings outside of the range are read only for metrics that
+    /// `needs_neighbours` accepts.
     pub(crate) async fn read<'a, S: Store>(
         &'a self,
         session: Session<'_, S>,
@@ -140,6 +142,7 @@ impl DeviceGroup<'_> {
         let meters: BTreeMap<&DeviceId, &DeviceRows<'a>> =
             sums.iter().flat_map(|sum| sum.meters(behind)).collect();
         let meters: Vec<&DeviceRows<'a>> = meters.into_values().collect();
+
         let devices: Vec<&Device> = values.iter().map(|values| values.device).collect();
         let question = |device| self.question(device, plan);
         let presences = presences(session, &meters, question, &devices, behind).await?;
@@ -169,6 +172,7 @@ impl DeviceGroup<'_> {
         };
         let measuring: BTreeMap<&'a DeviceId, &DeviceRows<'a>> =
             values.iter().filter(measures).map(|device| (device.device.id(), device)).collect();
+
         let present = measuring.iter().filter(|(_, device)| self.was_present(device));
         let present = present.map(|(id, _)| *id).collect();
         MetricSum { name, measuring, present }
@@ -204,6 +208,7 @@ impl<'v, 'a> MetricSum<'v, 'a> {
         let measuring = presences.iter().filter(|(id, _)| self.measuring.contains_key(*id));
         let measuring = measuring.map(|(id, presence)| (*id, presence.clone())).collect();
         let mut found = BehindMeters::of(self.present.iter().copied(), behind, &measuring);
+
         for (id, left_out) in &mut found.left_out {
             let metrics = self.measuring[id].device.metrics();
             let name = metrics.get_key_value(self.name).map(|(name, _)| name);
@@ -239,8 +244,8 @@ impl<'a> RoomsOfRows<'a> {
         room.is_some_and(|room| self.0.contains(room))
     }
 
-    /// Whether a device has rows in a group. In the group `NoRoom`, a device has no rows if it sent readings in a room
-    /// of the answer, and none without a room.
+    /// Whether a device has rows in a group. In the group `NoRoom`, a device has rows if it sent readings without a
+    /// room, or no readings in a room of the answer.
     pub(crate) fn has_rows(&self, group: &DeviceGroup<'_>, values: &DeviceRows<'_>) -> bool {
         let pieces = || values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
         let is_of_rows = pieces().flatten().any(|room| self.has(room.as_ref()));
@@ -250,7 +255,8 @@ impl<'a> RoomsOfRows<'a> {
     /// Whether a device sent something without a room, or in a room that is not in the answer.
     pub(crate) fn has_readings_elsewhere(&self, values: &DeviceRows<'_>) -> bool {
         let mut rooms = values.gathered.pieces.iter().map(|piece| &piece.rollup.rooms);
-        // A rollup names a limited number of rooms. If it names this number, there may be others.
+        // A rollup names a limited number of rooms. If a rollup names this number, the device may have been in further
+        // rooms.
         rooms.any(|rooms| {
             rooms.len() >= MAX_ROLLUP_ROOMS || !rooms.iter().all(|room| self.has(room.as_ref()))
         })

@@ -36,11 +36,13 @@ impl RowPlan {
         let zone = request.zone(horizon.zone());
         let (grid, unit) = (request.grid(zone)?, request.unit);
 
-        // For a room, rollups are used even if its rows are made from readings: they say which devices were there.
+        // For a room, rollups are used even if rows are made from readings, because rollups say which devices were
+        // there.
         let mut unfolded = None;
         if Level::of(unit) > Level::Readings || scope.is_of_rooms() {
             unfolded = Some(UnfoldedChanges::read(call.session, &horizon).await?);
         }
+
         Ok(Self { horizon, grid, unit, zone, now: call.session.now, unfolded })
     }
 
@@ -49,7 +51,7 @@ impl RowPlan {
         DeviceQuestion::of(device, &self.grid, &self.horizon, Level::of(self.unit), self.now)
     }
 
-    /// How far the rollups lag in a range. Call this after the rollups are read. Without a `device`, the lag of every
+    /// The lag of the rollups in a range. Call this after the rollups are read. Without a `device`, the lag of every
     /// device counts: for a room, rollups say which devices were there.
     pub(crate) fn lag(&self, range: TimeRange, device: Option<&Device>) -> Option<RollupLag> {
         self.unfolded.as_ref()?.lag_of(range, device.map(Device::id))
@@ -64,8 +66,8 @@ impl RowPlan {
         problem
     }
 
-    /// The members of an answer that say the range and the unit of its rows, and what the rows may lack. `reach` is the
-    /// range, widened by the time in which rollups were searched for neighbours.
+    /// The members of an answer about the rows: range, unit, and what the rows may lack. `reach` is the range, widened
+    /// by the time in which rollups were searched for neighbours.
     pub(crate) fn span(
         &self,
         reach: TimeRange,

@@ -33,7 +33,7 @@ impl QueryScope {
     }
 }
 
-/// How devices share rows.
+/// The grouping of devices into rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grouping {
     /// All devices share one row.
@@ -92,7 +92,7 @@ pub(crate) struct SeriesRequest {
     zone: Option<Zone>,
     from: Option<RangeEnd>,
     to: Option<RangeEnd>,
-    /// The time before the end at which a range without `from` begins.
+    /// The begin of a range without `from`.
     usual: UsualRange,
     now: Timestamp,
     pub(crate) grouping: Grouping,
@@ -106,6 +106,7 @@ impl SeriesRequest {
         let functions = params.words("fn")?;
         let functions =
             functions.map(|words| words.into_iter().filter_map(Aggregate::parse).collect());
+
         let grouping = match (params.flag("devices"), params.flag("rooms")) {
             (true, true) => {
                 let message =
@@ -187,12 +188,13 @@ impl SeriesRequest {
         Self { usual: UsualRange::Month, ..self }
     }
 
-    /// The range in a time zone.
+    /// The requested range; its dates are days of `zone`.
     fn range(&self, zone: Zone) -> Result<TimeRange, Problem> {
         let to = match self.to {
             Some(to) => to.at(zone),
             None => self.now.saturating_add(TimeDelta::milliseconds(1)),
         };
+
         let from = match (self.from, self.usual) {
             (Some(from), _) => from.at(zone),
             (None, UsualRange::Hours24) => to.saturating_add(-TimeDelta::hours(24)),
@@ -201,6 +203,7 @@ impl SeriesRequest {
                 CalendarUnit::Month.bucket_of(last, zone).from()
             }
         };
+
         TimeRange::new(from, to).map_err(|why| Problem::field("from", why))
     }
 
@@ -217,7 +220,7 @@ impl SeriesRequest {
     }
 }
 
-/// The requested metrics, if the devices have them. If none is requested, all metrics of the devices.
+/// The requested metrics, if the devices have them. If the request names no metric, all metrics of the devices.
 pub(crate) fn metric_names(
     requested: Option<&[MetricName]>,
     devices: &[&Device],
@@ -238,7 +241,7 @@ pub(crate) fn metric_names(
     Err(Problem::field("metric", message))
 }
 
-/// The metrics that devices have sent, as a sentence.
+/// The metrics that devices have sent, as a clause of a message.
 pub(crate) fn sent(devices: &[&Device]) -> String {
     let names = metrics_of(devices.iter().copied());
     let names: Vec<&str> = names.iter().map(MetricName::as_str).take(20).collect();
