@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 
 use crate::{
-    Condition, Decimal, FoldRules, MetricMeans, MetricName, QuarterHour, Reading, TimeRange,
-    Timestamp,
+    Condition, Decimal, FoldRules, MetricMeans, MetricName, MetricRule, QuarterHour, Reading,
+    TimeRange, Timestamp,
 };
 
 /// The data from which an episode is computed.
@@ -79,50 +79,76 @@ pub fn exact_episodes(
     conditions: &[Condition],
     range: TimeRange,
 ) -> Vec<Episode> {
-    let mut found: Vec<Episode> = Vec::new();
-    let rules: Vec<_> = conditions.iter().map(|condition| rules.rule(&condition.metric)).collect();
-    // For each condition, the newest value of its metric.
-    let mut values: Vec<Option<(Timestamp, &Decimal)>> = vec![None; conditions.len()];
+    let mut episodes: Vec<Episode> = Vec::new();
+    let mut tracked: Vec<TrackedCondition<'_>> =
+        conditions.iter().map(|condition| TrackedCondition::of(condition, rules)).collect();
 
-    let times = readings.iter().map(|reading| reading.at).chain([range.to()]);
-    let ends = times.skip(1);
+    let ends = readings.iter().map(|reading| reading.at).skip(1).chain([range.to()]);
     for (reading, end) in readings.iter().zip(ends) {
-        for ((condition, rule), value) in conditions.iter().zip(&rules).zip(&mut values) {
-            let new = reading.metrics().get(&condition.metric);
-            if let Some(new) = new.filter(|new| rule.counts(new)) {
-                *value = Some((reading.at, new));
-            }
+        for condition in &mut tracked {
+            condition.take(reading);
         }
 
-        let holds = conditions.iter().zip(&values).map(|(condition, value)| {
-            let (at, value) = (*value)?;
-            condition.interval.contains(value).then(|| at.saturating_add(MAX_HOLD))
-        });
-        let Some(until) = holds.collect::<Option<Vec<_>>>().and_then(|ends| ends.into_iter().min())
-        else {
-            continue;
-        };
+        let matches = tracked.iter().map(|condition| condition.newest_match);
+        let Some(matches) = matches.collect::<Option<Vec<_>>>() else { continue };
+        let Some(until) = matches.iter().map(|newest| newest.until).min() else { continue };
 
         let (from, to) = (reading.at.max(range.from()), end.min(until).min(range.to()));
         let Ok(held) = TimeRange::new(from, to) else { continue };
 
-        let episode = match found.last_mut() {
-            Some(last) if last.range.to() == held.from() => {
-                last.range = TimeRange::new(last.range.from(), held.to()).expect("it only grows");
-                last
-            }
-            _ => {
-                let (basis, extremes) = (Basis::Readings, BTreeMap::new());
-                found.push(Episode { range: held, basis, extremes });
-                found.last_mut().expect("it was pushed")
-            }
-        };
-        for (condition, value) in conditions.iter().zip(&values) {
-            let (_, value) = value.expect("it holds");
-            note(&mut episode.extremes, &condition.metric, value, value);
+        let episode = extended_or_new(&mut episodes, held);
+        for MatchingValue { metric, value, .. } in matches {
+            note(&mut episode.extremes, metric, value, value);
         }
     }
-    found
+    episodes
+}
+
+/// A condition while readings are taken one after the other.
+struct TrackedCondition<'a> {
+    condition: &'a Condition,
+    rule: MetricRule,
+    /// The newest value of the metric; `None` if there is no value yet or the newest value does not match.
+    newest_match: Option<MatchingValue<'a>>,
+}
+
+/// A value that matches a condition.
+#[derive(Clone, Copy)]
+struct MatchingValue<'a> {
+    metric: &'a MetricName,
+    value: &'a Decimal,
+    /// The end of the time for which the value is valid, if no newer value follows.
+    until: Timestamp,
+}
+
+impl<'a> TrackedCondition<'a> {
+    fn of(condition: &'a Condition, rules: &FoldRules) -> Self {
+        Self { condition, rule: rules.rule(&condition.metric), newest_match: None }
+    }
+
+    fn take(&mut self, reading: &'a Reading) {
+        let Condition { metric, interval } = self.condition;
+        let value = reading.metrics().get(metric).filter(|value| self.rule.counts(value));
+        if let Some(value) = value {
+            let until = reading.at.saturating_add(MAX_HOLD);
+            self.newest_match =
+                interval.contains(value).then_some(MatchingValue { metric, value, until });
+        }
+    }
+}
+
+/// The last episode, extended if it ends where `held` begins; else a new episode.
+fn extended_or_new(episodes: &mut Vec<Episode>, held: TimeRange) -> &mut Episode {
+    match episodes.last_mut() {
+        Some(last) if last.range.to() == held.from() => {
+            last.range = TimeRange::new(last.range.from(), held.to()).expect("it only grows");
+        }
+        _ => {
+            let (basis, extremes) = (Basis::Readings, BTreeMap::new());
+            episodes.push(Episode { range: held, basis, extremes });
+        }
+    }
+    episodes.last_mut().expect("it was extended or added")
 }
 
 fn note(
