@@ -83,29 +83,32 @@ pub(crate) fn extent_of_change(
     before: &BTreeMap<MetricName, MetricInfo>,
     after: &BTreeMap<MetricName, MetricInfo>,
 ) -> Option<Extent> {
+    let info = |of: &BTreeMap<MetricName, MetricInfo>, name: &MetricName| {
+        of.get(name).cloned().unwrap_or_else(|| name.into())
+    };
     let names = before.keys().chain(after.keys().filter(|name| !before.contains_key(*name)));
-    let extents = names.filter_map(|name| {
-        let unknown = || MetricInfo::from(name);
-        let old = before.get(name).cloned().unwrap_or_else(unknown);
-        let new = after.get(name).cloned().unwrap_or_else(unknown);
-        if old == new || MetricRule::of(&old) == MetricRule::of(&new) {
-            return None;
-        }
+    names
+        .filter_map(|name| extent_of_metric(&info(before, name), &info(after, name)))
+        .reduce(Extent::join)
+}
 
-        let judged = |info: &MetricInfo| MetricInfo {
-            exchanges: BTreeMap::new(),
-            verdicts: BTreeMap::new(),
-            ..info.clone()
-        };
-        if MetricRule::of(&judged(&old)) != MetricRule::of(&judged(&new)) {
-            return Some(Extent::ALL);
-        }
+/// The timestamps that a change of one metric concerns; `None` if the change does not affect the fold.
+fn extent_of_metric(old: &MetricInfo, new: &MetricInfo) -> Option<Extent> {
+    if MetricRule::of(old) == MetricRule::of(new) {
+        return None;
+    }
+    if MetricRule::of(&without_judgements(old)) != MetricRule::of(&without_judgements(new)) {
+        return Some(Extent::ALL);
+    }
 
-        let exchanges = differing(&old.exchanges, &new.exchanges);
-        let changed = exchanges.chain(differing(&old.verdicts, &new.verdicts));
-        changed.map(|at| Extent { first: at, last: at }).reduce(Extent::join)
-    });
-    extents.reduce(Extent::join)
+    let exchanges = differing(&old.exchanges, &new.exchanges);
+    let changed = exchanges.chain(differing(&old.verdicts, &new.verdicts));
+    changed.map(|at| Extent { first: at, last: at }).reduce(Extent::join)
+}
+
+/// The settings that concern all timestamps.
+fn without_judgements(info: &MetricInfo) -> MetricInfo {
+    MetricInfo { exchanges: BTreeMap::new(), verdicts: BTreeMap::new(), ..info.clone() }
 }
 
 /// The keys whose values differ between the two maps.
