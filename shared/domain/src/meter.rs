@@ -56,7 +56,7 @@ impl Candidate<'_> {
 impl<'a> Meter<'a> {
     /// The meter of a device with these metrics. `None` if no metric measures energy or power.
     pub fn of(metrics: &'a BTreeMap<MetricName, MetricInfo>) -> Option<Self> {
-        let all = candidates(metrics, |name, info| info.role.or_else(|| role_of_metric(name)));
+        let all = candidates(metrics, known_role);
         (!all.is_empty()).then(|| Self::of_candidates(&all))
     }
 
@@ -125,32 +125,39 @@ impl<'a> Meter<'a> {
             return Some(self);
         }
 
-        let of_role = |role: Role| {
-            let role_of =
-                |name: &MetricName, info: &MetricInfo| info.role.or_else(|| role_of_metric(name));
-            let mut found = candidates(metrics, role_of);
-            found.retain(|metric| {
-                metric.role == Some(role) && self.left_out.contains_key(metric.name)
-            });
-            if found.iter().any(Candidate::is_counter) {
-                found.retain(Candidate::is_counter);
-            }
+        let production = self.of_left_out(metrics, Role::Production);
+        production.or_else(|| self.of_left_out(metrics, Role::Storage))
+    }
 
-            let mut left_out = self.left_out.clone();
-            let counted = summands(&found, &mut left_out);
-            let is_one = counted.len() == 1 || role == Role::Production && !counted.is_empty();
-            left_out.retain(|name, _| counted.iter().all(|candidate| candidate.name != *name));
+    /// The meter of the metrics that are left out because of this role.
+    fn of_left_out(
+        &self,
+        metrics: &'a BTreeMap<MetricName, MetricInfo>,
+        role: Role,
+    ) -> Option<Self> {
+        let mut found = candidates(metrics, known_role);
+        found.retain(|metric| metric.role == Some(role) && self.left_out.contains_key(metric.name));
+        if found.iter().any(Candidate::is_counter) {
+            found.retain(Candidate::is_counter);
+        }
 
-            is_one.then(|| Self {
-                used: counted.iter().map(|candidate| candidate.name).collect(),
-                sold: Vec::new(),
-                is_counter: counted[0].is_counter(),
-                other_role: Some(role),
-                left_out,
-                is_unsure: false,
-            })
-        };
-        [Role::Production, Role::Storage].into_iter().find_map(of_role)
+        let mut left_out = self.left_out.clone();
+        let counted = summands(&found, &mut left_out);
+        let may_be_added = role == Role::Production;
+        if counted.is_empty() || counted.len() > 1 && !may_be_added {
+            return None;
+        }
+
+        let used: Vec<_> = counted.iter().map(|candidate| candidate.name).collect();
+        left_out.retain(|name, _| !used.contains(name));
+        Some(Self {
+            used,
+            sold: Vec::new(),
+            is_counter: counted[0].is_counter(),
+            other_role: Some(role),
+            left_out,
+            is_unsure: false,
+        })
     }
 
     /// The metrics that count.
@@ -187,13 +194,13 @@ const SOLD: &str = "cumulative_kwh_n";
 /// The power in the payloads of devices. A power of one part has a suffix after this name.
 const POWER: &str = "current_w";
 
-/// The role that follows from a metric's name.
-fn role_of_metric(name: &MetricName) -> Option<Role> {
-    match &*Family::of(name).base {
+/// The role in a metric's settings, or else the role that follows from the metric's name.
+fn known_role(name: &MetricName, info: &MetricInfo) -> Option<Role> {
+    info.role.or_else(|| match &*Family::of(name).base {
         BOUGHT => Some(Role::Import),
         SOLD => Some(Role::Export),
         _ => Role::of_name(name.as_str()),
-    }
+    })
 }
 
 /// A metric of energy or power, with the words of its name.
