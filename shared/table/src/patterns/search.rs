@@ -11,7 +11,7 @@ use super::device_write::is_still;
 use super::expected;
 use crate::db::{Db, ItemQuery, check, is, present, put, set, update, upsert};
 use crate::item::attribute::{DONE, RUN, VERSION};
-use crate::item::{self, Attribute, Item};
+use crate::item::{self, Attribute};
 use crate::keys::{Key, PK, SK, VALUE, search_pk, search_range};
 use crate::layout::ATTRIBUTE_INDEX;
 use crate::{
@@ -141,12 +141,7 @@ impl<D: Db> Patterns<'_, D> {
         for _ in 0..MAX_ATTEMPTS {
             let stored = self.stored_entries(device.id()).await?;
             let wrong = entry_companions(device.id(), &stored, &device.search_entries());
-            let mut is_still = true;
-            // After a refused write, the remaining chunks are not written: all are made again for the edited device.
-            for some in wrong.chunks(MAX_ENTRIES) {
-                is_still = is_still && self.write_entries(&device, some).await?;
-            }
-            if is_still {
+            if self.write_all_entries(&device, &wrong).await? {
                 return Ok(wrong.len());
             }
 
@@ -181,6 +176,17 @@ impl<D: Db> Patterns<'_, D> {
         Ok(entries)
     }
 
+    /// Writes entries of a device in several transactions, until one of them is refused because the device has changed
+    /// since the read. Returns whether all entries are written.
+    async fn write_all_entries(self, device: &Device, entries: &[Companion]) -> StoreResult<bool> {
+        for some in entries.chunks(MAX_ENTRIES) {
+            if !self.write_entries(device, some).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Writes entries of a device, unless the device has changed since the read. Returns whether they are written.
     async fn write_entries(self, device: &Device, entries: &[Companion]) -> StoreResult<bool> {
         let device = check(&self.device_key(device.id())).when([present(PK), is_still(device)]);
@@ -192,12 +198,11 @@ impl<D: Db> Patterns<'_, D> {
 }
 
 fn text_of(
-    attributes: &mut dyn Iterator<Item = (String, Attribute)>,
+    mut attributes: impl Iterator<Item = (String, Attribute)>,
     name: &str,
 ) -> Option<String> {
-    let found: Item = attributes.filter(|(known, _)| known == name).collect();
-    match found.into_iter().next() {
-        Some((_, Attribute::S(text))) => Some(text),
+    match attributes.find(|(known, _)| known == name)? {
+        (_, Attribute::S(text)) => Some(text),
         _ => None,
     }
 }
