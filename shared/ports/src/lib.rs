@@ -114,9 +114,9 @@ impl Function {
             ReturnType::Type(_, output) => quote! { #output },
             ReturnType::Default => quote! { () },
         };
-        let later = quote! { impl ::std::future::Future<Output = #output> + Send };
-        let (later, wait) = match asyncness {
-            Some(_) => (&later, quote! { .await }),
+        let returned = quote! { impl ::std::future::Future<Output = #output> + Send };
+        let (returned, wait) = match asyncness {
+            Some(_) => (&returned, quote! { .await }),
             None => (&output, TokenStream::new()),
         };
 
@@ -128,7 +128,7 @@ impl Function {
         let names: Vec<_> = arguments.iter().map(|argument| &argument.pat).collect();
         let head = quote! { fn #name(&self, #(#arguments,)* invocation: &crate::Invocation) };
 
-        let declared = quote! { #about #head -> #later; };
+        let declared = quote! { #about #head -> #returned; };
         let implemented = quote! {
             #asyncness #head -> #output {
                 crate::patterns::Patterns::new(self, invocation).#name(#(#names),*) #wait
@@ -136,7 +136,7 @@ impl Function {
         };
         let of_session = quote! {
             #about
-            pub fn #name(self, #(#arguments),*) -> #later {
+            pub fn #name(self, #(#arguments),*) -> #returned {
                 self.store.#name(#(#names,)* self.invocation)
             }
         };

@@ -352,8 +352,8 @@ fn message_sk(alert: &AlertKey, number: u64) -> String {
 
 fn parse_message(text: &str) -> Option<(AlertKey, u64)> {
     let (alert, number) = text.rsplit_once('#')?;
-    let found = (parse_alert(alert)?, number.parse().ok()?);
-    (message_sk(&found.0, found.1) == text).then_some(found)
+    let (alert, number) = (parse_alert(alert)?, number.parse().ok()?);
+    (message_sk(&alert, number) == text).then_some((alert, number))
 }
 
 /// Bounds for `BETWEEN`: the states of a rule.

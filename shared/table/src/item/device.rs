@@ -85,13 +85,10 @@ list! { SourceField { measurement: Text, field: Text } }
 /// The fold settings of a device. A change that is missing or unreadable is read as a change of everything.
 impl Attributes for FoldSettings {
     fn attributes(&self) -> Vec<NamedAttribute> {
-        let is_folded_as_ever = *self == Self::default();
+        let is_default = *self == Self::default();
         let number = Whole::attribute(&self.number);
         let changes = part::<Readable<Text, List>, _>(&self.changes);
-        vec![
-            (SETTINGS, number.filter(|_| !is_folded_as_ever)),
-            (CHANGES, changes.filter(|_| !is_folded_as_ever)),
-        ]
+        vec![(SETTINGS, number.filter(|_| !is_default)), (CHANGES, changes.filter(|_| !is_default))]
     }
 }
 
