@@ -292,7 +292,7 @@ mod tests {
             (r#"{"name": "a", "size": "1"}"#, "size: must be a number"),
             (r#"{"name": "a", "role": 5}"#, "role: must be a string, not a number"),
             (r#"{"name": "a", "role": "sun"}"#, "role: is \"sun\"; expected import, export, "),
-            (r#"{"name": "a", "since": "now"}"#, "since: \"now\" is relative"),
+            (r#"{"name": "a", "since": "now"}"#, "since: \"now\" is a relative time"),
             (r#"{"name": "a", "parts": {}}"#, "parts: must be an array, not an object"),
             (
                 r#"{"name": "a", "parts": [{"name": "b"}, {"x": 1}]}"#,

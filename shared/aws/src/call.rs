@@ -132,7 +132,7 @@ impl Service {
             SdkError::ConstructionFailure(_) => none("the request cannot be made", false),
             SdkError::TimeoutError(_) => none("its time is over", true),
             SdkError::DispatchFailure(_) => none("the connection failed", true),
-            _ => none("what it answers cannot be read", true),
+            _ => none("its answer cannot be read", true),
         })
     }
 

@@ -57,7 +57,7 @@ pub struct AboutMetric {
     /// Whether the metric is a net meter, whose falls count as negative.
     #[serde(rename = "net", skip_serializing_if = "is_false")]
     pub is_net: bool,
-    /// The metric, sent in the same readings, that says in which cycle the counter is.
+    /// The metric whose value, in the same readings, names the current cycle of the counter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycle: Option<MetricName>,
     /// The measurement and the field of line protocol that became the metric.

@@ -19,7 +19,7 @@ crate::words! {
         Storage = "storage",
         /// Measures the use of one or more consumers.
         Consumer = "consumer",
-        /// Is ignored: a copy of another metric, or a figure of no interest.
+        /// Is ignored: a copy of another metric, or a value that nobody needs.
         None = "none",
     }
 }

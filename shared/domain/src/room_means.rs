@@ -16,7 +16,7 @@ pub enum NotOfRoom {
     Person,
     /// The kind of device measures inside a thing, such as a freezer, or the device is a chip.
     Kind,
-    /// The name of the metric is that of a thing, such as soil or a processor.
+    /// The metric is named after a thing, such as soil or a processor.
     Metric,
 }
 

@@ -34,7 +34,7 @@ pub enum TimestampError {
     EarlyNumber(String),
     /// The text is a relative time.
     #[error(
-        "{0:?} is relative, which only queries may be; write RFC 3339 like 2026-01-11T16:00:00Z or an epoch number"
+        "{0:?} is a relative time, which only queries accept; write RFC 3339 like 2026-01-11T16:00:00Z or an epoch number"
     )]
     Relative(String),
     /// The text has no offset from UTC.

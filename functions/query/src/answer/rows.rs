@@ -132,7 +132,7 @@ struct MetricRow<'a> {
     /// Whether the counter is a net meter, whose falls count as negative.
     net: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    /// The metric, sent in the same readings, that says in which cycle the counter is.
+    /// The metric whose value, in the same readings, names the current cycle of the counter.
     cycle: Option<&'a MetricName>,
     /// Whether means of rooms include the metric, if a person said so.
     #[serde(skip_serializing_if = "Option::is_none")]

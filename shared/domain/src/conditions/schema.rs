@@ -69,7 +69,9 @@ pub struct ConditionsSchema {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SchemaError {
     /// There are too few or too many metrics. Conditions on a single metric need no index: rollups answer them.
-    #[error("has {0} metrics; an index is for 2 to 8: one alone is answered from the rollups")]
+    #[error(
+        "has {0} metrics; an index is for 2 to 8: conditions on a single metric are answered from the rollups"
+    )]
     Metrics(usize),
     /// A metric is named twice.
     #[error("names {0} twice")]
@@ -142,7 +144,7 @@ impl ConditionsSchema {
         let means = |metric: &SchemaMetric| MetricMeans::of(rollup.metrics.get(&metric.name)?);
         let values: Vec<MetricMeans> = self.metrics.iter().map(means).collect::<Option<_>>()?;
         let codes = self.metrics.iter().zip(&values);
-        let point: Vec<u64> = codes.map(|(metric, it)| metric.code(&it.mean)).collect();
+        let point: Vec<u64> = codes.map(|(metric, means)| metric.code(&means.mean)).collect();
         Some(IndexEntry { address: self.address(self.curve.address(&point)), values })
     }
 

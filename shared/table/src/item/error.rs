@@ -9,7 +9,7 @@ pub enum ItemError {
     #[error("{0} is missing or has another type")]
     Missing(&'static str),
     /// The key is not a key of the table, or belongs to another kind of item.
-    #[error("the key {0:?}, {1:?} is not that of such an item")]
+    #[error("the key {0:?}, {1:?} is not a key of this kind of item")]
     Key(String, String),
     /// The device is deleted or being deleted.
     #[error("the device is deleted")]
