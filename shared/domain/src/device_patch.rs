@@ -61,8 +61,8 @@ pub enum DevicePatchError {
     AttributeIsMetric(AttributeName),
     /// The device would be found by too many values. An edit that does not raise their number is allowed even then.
     #[error(
-        "the device would be found by {0} values: its name, kind, tags and attributes, where one that reads \
-         as a number counts twice; at most {MAX_SEARCH_ENTRIES} are allowed"
+        "the device would be found by {0} values: its name, kind, tags and attributes; a value that \
+         reads as a number counts twice; at most {MAX_SEARCH_ENTRIES} are allowed"
     )]
     TooManyValues(usize),
     /// A metric would have a setting that its kind or its unit does not use.

@@ -56,7 +56,7 @@ impl Candidate<'_> {
 impl<'a> Meter<'a> {
     /// The meter of a device with these metrics. `None` if no metric measures energy or power.
     pub fn of(metrics: &'a BTreeMap<MetricName, MetricInfo>) -> Option<Self> {
-        let all = candidates(metrics, |name, info| info.role.or_else(|| role_of_metric(name)));
+        let all = candidates(metrics, known_role);
         (!all.is_empty()).then(|| Self::of_candidates(&all))
     }
 
@@ -132,9 +132,7 @@ impl<'a> Meter<'a> {
 
     /// The meter of the metrics of a role that this meter leaves out.
     fn of_role(&self, metrics: &'a BTreeMap<MetricName, MetricInfo>, role: Role) -> Option<Self> {
-        let role_of =
-            |name: &MetricName, info: &MetricInfo| info.role.or_else(|| role_of_metric(name));
-        let mut found = candidates(metrics, role_of);
+        let mut found = candidates(metrics, known_role);
         found.retain(|metric| metric.role == Some(role) && self.left_out.contains_key(metric.name));
         if found.iter().any(Candidate::is_counter) {
             found.retain(Candidate::is_counter);
@@ -187,13 +185,13 @@ const SOLD: &str = "cumulative_kwh_n";
 /// The power in the payloads of devices. A power of one part has a suffix after this name.
 const POWER: &str = "current_w";
 
-/// The role that follows from a metric's name.
-fn role_of_metric(name: &MetricName) -> Option<Role> {
-    match &*Family::of(name).base {
+/// The role in a metric's settings, or else the role that follows from the metric's name.
+fn known_role(name: &MetricName, info: &MetricInfo) -> Option<Role> {
+    info.role.or_else(|| match &*Family::of(name).base {
         BOUGHT => Some(Role::Import),
         SOLD => Some(Role::Export),
         _ => Role::of_name(name.as_str()),
-    }
+    })
 }
 
 /// A metric of energy or power, with the words of its name.

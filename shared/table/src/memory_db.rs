@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use self::evaluate::Effect;
+use self::evaluate::{Effect, Evaluated};
 use self::items::StoredItems;
 use self::troubles::Troubles;
 pub use self::views::Calls;
@@ -256,9 +256,9 @@ impl Db for MemoryDb {
         self.wait_while_throttled(write.action(), &key.pk, invocation).await?;
         let mut state = self.begin([permission(write.action(), &key)])?;
 
-        let effect = match state.items.effect(&write)? {
-            Ok(effect) => effect,
-            Err(refusing) => return Ok(WriteOutcome::Refused(refusing)),
+        let effect = match state.items.evaluate(&write)? {
+            Evaluated::Applies(effect) => effect,
+            Evaluated::Refused(stored) => return Ok(WriteOutcome::Refused(stored)),
         };
 
         let is_update = matches!(write.change, WriteChange::Update(..));
@@ -286,9 +286,9 @@ impl Db for MemoryDb {
 
         let (mut effects, mut refused, mut error) = (Vec::new(), Vec::new(), None);
         for (position, write) in writes.iter().enumerate() {
-            match state.items.effect(write) {
-                Ok(Ok(effect)) => effects.push(effect),
-                Ok(Err(refusing)) => refused.push((position, refusing)),
+            match state.items.evaluate(write) {
+                Ok(Evaluated::Applies(effect)) => effects.push(effect),
+                Ok(Evaluated::Refused(stored)) => refused.push((position, stored)),
                 Err(inapplicable) => error = error.or(Some(inapplicable)),
             }
         }

@@ -32,7 +32,9 @@ pub struct MeterChange {
 
 #[derive(Debug)]
 enum NextMeter {
-    /// The new meter, or one above it.
+    /// The new meter.
+    New(DeviceId),
+    /// A meter above the new one.
     Above(DeviceId),
     /// The meter that the device leaves.
     Left(DeviceId),
@@ -57,10 +59,10 @@ impl MeterChange {
     }
 
     fn new(old: &Device, into: Option<DeviceId>, left: Option<DeviceId>) -> Self {
-        let above = into.map(NextMeter::Above);
+        let into = into.map(NextMeter::New);
         Self {
             device: old.id().clone(),
-            next: above.or_else(|| left.clone().map(NextMeter::Left)),
+            next: into.or_else(|| left.clone().map(NextMeter::Left)),
             left,
             was_behind: old.behind().cloned(),
             above: Vec::new(),
@@ -72,7 +74,7 @@ impl MeterChange {
     /// The meter that must be read next, with a consistent read.
     pub const fn next(&self) -> Option<&DeviceId> {
         match &self.next {
-            Some(NextMeter::Above(id) | NextMeter::Left(id)) => Some(id),
+            Some(NextMeter::New(id) | NextMeter::Above(id) | NextMeter::Left(id)) => Some(id),
             None => None,
         }
     }
@@ -80,29 +82,29 @@ impl MeterChange {
     /// Takes the meter that [`next`](Self::next) named, as it was read.
     pub fn see(&mut self, found: Option<Device>) -> Result<(), BehindError> {
         match self.next.take() {
-            Some(NextMeter::Above(id)) => self.see_above(id, found)?,
+            Some(NextMeter::New(id)) => self.see_new(id, found)?,
+            Some(NextMeter::Above(id)) => self.climb(id, found)?,
             Some(NextMeter::Left(_)) => self.left_as_read = found,
             None => {}
         }
         Ok(())
     }
 
-    fn see_above(&mut self, id: DeviceId, found: Option<Device>) -> Result<(), BehindError> {
-        if self.above.is_empty() {
-            let meter = found.as_ref().ok_or_else(|| BehindError::NoMeter(id.clone()))?;
-            let is_noted = meter.behind_it().contains(&self.device);
-            if self.was_behind.as_ref() == Some(&id) && is_noted {
-                self.is_noted = true;
-                return Ok(());
-            }
-            if meter.behind_it().len() >= MAX_BEHIND && !is_noted {
-                return Err(BehindError::Full(id));
-            }
+    /// Takes the new meter. If the device is already behind this meter and in the meter's list, nothing more is read.
+    fn see_new(&mut self, id: DeviceId, found: Option<Device>) -> Result<(), BehindError> {
+        let Some(meter) = found else { return Err(BehindError::NoMeter(id)) };
+        let is_listed = meter.behind_it().contains(&self.device);
+        if self.was_behind.as_ref() == Some(&id) && is_listed {
+            self.is_noted = true;
+            return Ok(());
         }
-        self.climb(id, found)
+        if meter.behind_it().len() >= MAX_BEHIND && !is_listed {
+            return Err(BehindError::Full(id));
+        }
+        self.climb(id, Some(meter))
     }
 
-    /// Adds a meter above the device, and names the next meter to read.
+    /// Takes the new meter or one above it. The next meter is the one above, else the meter that the device leaves.
     fn climb(&mut self, id: DeviceId, found: Option<Device>) -> Result<(), BehindError> {
         let further = found.as_ref().and_then(|device| device.behind().cloned());
         self.above.push((id, found));

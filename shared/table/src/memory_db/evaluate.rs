@@ -9,6 +9,14 @@ use crate::db::{AttributeChange, If, Op, Path, Write, WriteChange};
 use crate::item::{Attribute, Item};
 use crate::{ItemKey, StoreError, StoreResult};
 
+/// A write, evaluated against the stored item.
+pub(super) enum Evaluated {
+    /// All conditions hold.
+    Applies(Effect),
+    /// A condition fails. Has the stored item; `None` if there is no item.
+    Refused(Option<Item>),
+}
+
 /// The effect of a write whose conditions hold.
 pub(super) enum Effect {
     Store(Item),
@@ -17,11 +25,11 @@ pub(super) enum Effect {
 }
 
 impl StoredItems {
-    /// The effect of a write; if a condition fails, the stored item.
-    pub(super) fn effect(&self, write: &Write) -> StoreResult<Result<Effect, Option<Item>>> {
+    /// Checks the conditions of a write and finds its effect.
+    pub(super) fn evaluate(&self, write: &Write) -> StoreResult<Evaluated> {
         let known = self.get(&write.key());
         if !write.conditions.iter().all(|condition| holds(condition, known)) {
-            return Ok(Err(known.cloned()));
+            return Ok(Evaluated::Refused(known.cloned()));
         }
 
         let effect = match &write.change {
@@ -36,7 +44,7 @@ impl StoredItems {
             return Err(error);
         }
 
-        Ok(Ok(effect))
+        Ok(Evaluated::Applies(effect))
     }
 
     /// Applies an effect. Returns the deleted item.

@@ -76,11 +76,12 @@ pub(super) fn is_projected(index: &Index, name: &str) -> bool {
 
 /// Whether a query selects a sort key.
 pub(super) fn has_key(keys: &Keys, sort: &Attribute) -> bool {
-    let is = |limit: &Attribute, is: fn(Ordering) -> bool| order(sort, limit).is_some_and(is);
+    let is_from = |first: &Attribute| order(sort, first).is_some_and(Ordering::is_ge);
+    let is_until = |last: &Attribute| order(sort, last).is_some_and(Ordering::is_le);
     match keys {
         Keys::All => true,
-        Keys::From(first) => is(&Attribute::S(first.clone()), Ordering::is_ge),
-        Keys::Between(first, last) => is(first, Ordering::is_ge) && is(last, Ordering::is_le),
+        Keys::From(first) => is_from(&Attribute::S(first.clone())),
+        Keys::Between(first, last) => is_from(first) && is_until(last),
     }
 }
 

@@ -21,6 +21,14 @@ use crate::{
 /// The number of attempts to edit a device that others keep changing.
 const MAX_ATTEMPTS: usize = 8;
 
+/// The result of one attempt to edit a device.
+enum EditAttempt {
+    Done(Box<Edited>),
+    Refused(DevicePatchError),
+    /// Another writer changed the device between read and write.
+    Outdated,
+}
+
 /// A person's edits of the registry. A repeat leaves the same values.
 #[port(
     EditRegistry,
@@ -44,8 +52,13 @@ impl<D: Db> Patterns<'_, D> {
     ) -> StoreResult<UpdateOutcome<Edited, DevicePatchError>> {
         let mut pauses = Pauses::default();
         for _ in 0..MAX_ATTEMPTS {
-            if let Some(outcome) = self.try_edit(id, patch, now).await? {
-                return Ok(outcome);
+            let Some(old) = self.device(id).await? else {
+                return Ok(UpdateOutcome::ConditionFailed(None));
+            };
+            match self.try_edit(old, patch, now).await? {
+                EditAttempt::Done(edited) => return Ok(UpdateOutcome::Updated(*edited)),
+                EditAttempt::Refused(why) => return Ok(UpdateOutcome::ConditionFailed(Some(why))),
+                EditAttempt::Outdated => {}
             }
             if !pauses.pause(self.invocation).await {
                 break;
@@ -54,27 +67,25 @@ impl<D: Db> Patterns<'_, D> {
         Err(StoreError::Contended(format!("the device {id}")))
     }
 
-    /// One attempt to edit the stored device. `None` if another writer changed it between read and write.
+    /// One attempt to edit a device as it was read.
     async fn try_edit(
         self,
-        id: &DeviceId,
+        old: Device,
         patch: &DevicePatch,
         now: Timestamp,
-    ) -> StoreResult<Option<UpdateOutcome<Edited, DevicePatchError>>> {
-        let refused = |why| Ok(Some(UpdateOutcome::ConditionFailed(why)));
-        let Some(old) = self.device(id).await? else { return refused(None) };
+    ) -> StoreResult<EditAttempt> {
         let new = match patch.edited(&old, now) {
             Ok(new) => new,
-            Err(why) => return refused(Some(why)),
+            Err(why) => return Ok(EditAttempt::Refused(why)),
         };
 
         let change = MeterChange::of(&old, patch);
         let mut beside = match self.meter_companions(change).await? {
             Ok(companions) => companions,
-            Err(why) => return refused(Some(why.into())),
+            Err(why) => return Ok(EditAttempt::Refused(why.into())),
         };
         if new == old && beside.is_empty() {
-            return Ok(Some(UpdateOutcome::Updated(Edited { device: new, room: None })));
+            return Ok(EditAttempt::Done(Box::new(Edited { device: new, room: None })));
         }
 
         let new = new.next_version();
@@ -91,8 +102,8 @@ impl<D: Db> Patterns<'_, D> {
 
         let update = self.device_update(patch, &old, &new);
         Ok(match self.write_device(&new, update, beside).await? {
-            UpdateOutcome::Updated(device) => Some(UpdateOutcome::Updated(Edited { device, room })),
-            UpdateOutcome::ConditionFailed(_) => None,
+            UpdateOutcome::Updated(device) => EditAttempt::Done(Box::new(Edited { device, room })),
+            UpdateOutcome::ConditionFailed(_) => EditAttempt::Outdated,
         })
     }
 

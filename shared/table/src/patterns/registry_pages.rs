@@ -172,7 +172,9 @@ impl<D: Db> Patterns<'_, D> {
         let mut first: Option<Item> = None;
         let add = |attributes: &mut dyn Iterator<Item = (String, Attribute)>| {
             if is_first && first.is_none() {
-                listing.add(first.insert(attributes.collect()).clone());
+                let item: Item = attributes.collect();
+                first = Some(item.clone());
+                listing.add(item);
             } else {
                 listing.add(attributes);
             }

@@ -11,7 +11,7 @@ use super::device_write::is_still;
 use super::expected;
 use crate::db::{Db, ItemQuery, check, is, present, put, set, update, upsert};
 use crate::item::attribute::{DONE, RUN, VERSION};
-use crate::item::{self, Attribute, Item};
+use crate::item::{self, Attribute};
 use crate::keys::{Key, PK, SK, VALUE, search_pk, search_range};
 use crate::layout::ATTRIBUTE_INDEX;
 use crate::{
@@ -198,12 +198,11 @@ impl<D: Db> Patterns<'_, D> {
 }
 
 fn text_of(
-    attributes: &mut dyn Iterator<Item = (String, Attribute)>,
+    mut attributes: impl Iterator<Item = (String, Attribute)>,
     name: &str,
 ) -> Option<String> {
-    let found: Item = attributes.filter(|(known, _)| known == name).collect();
-    match found.into_iter().next() {
-        Some((_, Attribute::S(text))) => Some(text),
+    match attributes.find(|(known, _)| known == name)? {
+        (_, Attribute::S(text)) => Some(text),
         _ => None,
     }
 }
