@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use super::problem::RETRY_AFTER;
 use super::{Problem, ProblemKind, Response};
 
 /// The version of InfluxDB that this system reports and imitates.
@@ -57,14 +56,7 @@ impl Dialect {
             _ => self.error(status, code, &message),
         };
 
-        match problem.kind {
-            ProblemKind::Throttled | ProblemKind::Unavailable => {
-                response.with("retry-after", RETRY_AFTER)
-            }
-            ProblemKind::MethodNotAllowed => response.with("allow", problem.allowed.join(", ")),
-            ProblemKind::UnsupportedCoding => response.with("accept-encoding", "gzip"),
-            _ => response,
-        }
+        problem.with_advice(response)
     }
 
     /// An error. Only version 2 shows the code.
@@ -199,10 +191,12 @@ mod tests {
             assert!(headers.contains(&("x-influxdb-version", VERSION.to_owned())), "{path}");
             assert!(!headers.iter().any(|(name, _)| *name == "www-authenticate"), "{path}");
         }
-        let (status, _, headers) = refused("/api/v2/write", ProblemKind::Throttled);
-        assert_eq!(status, 503);
-        assert!(headers.contains(&("retry-after", "2".to_owned())));
-        assert!(headers.contains(&("x-platform-error-code", "unavailable".to_owned())));
+        for kind in [ProblemKind::Throttled, ProblemKind::Contended, ProblemKind::Unavailable] {
+            let (status, _, headers) = refused("/api/v2/write", kind);
+            assert_eq!(status, 503);
+            assert!(headers.contains(&("retry-after", "2".to_owned())), "{kind:?}");
+            assert!(headers.contains(&("x-platform-error-code", "unavailable".to_owned())));
+        }
         let (_, _, headers) = refused("/write", ProblemKind::MethodNotAllowed);
         assert!(headers.contains(&("allow", "POST".to_owned())));
         assert!(headers.contains(&("x-influxdb-error", "why ?;and more".to_owned())));

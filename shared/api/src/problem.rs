@@ -130,7 +130,7 @@ pub struct Problem {
 }
 
 /// After how many seconds a client should try again.
-pub(super) const RETRY_AFTER: u32 = 2;
+const RETRY_AFTER: u32 = 2;
 /// The types of bodies that a client should send.
 const MEDIA_TYPES: &str = "application/json, application/x-ndjson";
 
@@ -204,14 +204,22 @@ impl Problem {
         let mut response = Response::json(self.kind.status(), &body);
         response.headers = vec![("content-type", "application/problem+json".to_owned())];
 
+        let response = self.with_advice(response);
+        match self.kind {
+            ProblemKind::UnsupportedType => response.with("accept", MEDIA_TYPES),
+            ProblemKind::Unauthorized => response.with("www-authenticate", "Bearer"),
+            _ => response,
+        }
+    }
+
+    /// Adds the headers that say how a repeat of the request can succeed, in every dialect.
+    pub(super) fn with_advice(&self, response: Response) -> Response {
         match self.kind {
             ProblemKind::Throttled | ProblemKind::Contended | ProblemKind::Unavailable => {
                 response.with("retry-after", RETRY_AFTER)
             }
             ProblemKind::MethodNotAllowed => response.with("allow", self.allowed.join(", ")),
-            ProblemKind::UnsupportedType => response.with("accept", MEDIA_TYPES),
             ProblemKind::UnsupportedCoding => response.with("accept-encoding", "gzip"),
-            ProblemKind::Unauthorized => response.with("www-authenticate", "Bearer"),
             _ => response,
         }
     }

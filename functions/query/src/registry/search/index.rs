@@ -37,7 +37,7 @@ pub(super) async fn find<'a>(
         return Err(nothing_drives(&newest));
     }
 
-    let driver = driver(&own, list, call).await?;
+    let driver = driver(search, &own, list, call).await?;
     let fits = |device: &Device| {
         search.is_in_room(device)
             && own.iter().all(|own| own.holds_for(device) && is_indexed_for(own, device))
@@ -175,7 +175,7 @@ async fn known_attributes(
 struct Driver<'c> {
     /// The condition whose entries are read.
     condition: &'c SearchCondition,
-    /// The position of this condition in the list of conditions. A cursor keeps the position.
+    /// The position of this condition among all conditions of the search. A cursor keeps the position.
     index: usize,
     /// The entry after which reading begins.
     after: Option<SearchHit>,
@@ -187,12 +187,13 @@ struct Driver<'c> {
 /// of entries of each condition is read, and the condition with the fewest entries is chosen. If each condition has
 /// more than a page, an equality is preferred.
 async fn driver<'c>(
+    search: &'c Search,
     own: &[&'c SearchCondition],
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
 ) -> Result<Driver<'c>, Problem> {
     if let Some(place) = list.position() {
-        return driver_of(place, own).ok_or_else(cursor::foreign);
+        return driver_of(place, search, own).ok_or_else(cursor::foreign);
     }
 
     let pages = own.iter().map(async |condition| {
@@ -207,17 +208,20 @@ async fn driver<'c>(
         let is_exact = matches!(own[*index].test, SearchTest::Equals(_));
         (page.has_more, page.has_more && !is_exact, page.items.len())
     };
-    let index = (0..own.len()).min_by_key(size).expect("there is one");
-    let estimated = estimate(pages[index].items.len());
-    Ok(Driver { condition: own[index], index, after: None, estimated })
+    let chosen = (0..own.len()).min_by_key(size).expect("there is one");
+    let (condition, estimated) = (own[chosen], estimate(pages[chosen].items.len()));
+    let index = search.conditions.iter().position(|known| known == condition);
+    Ok(Driver { condition, index: index.expect("it is of the search"), after: None, estimated })
 }
 
-/// The condition whose entries a cursor continues, and the last entry that was read.
-fn driver_of<'c>(place: &str, own: &[&'c SearchCondition]) -> Option<Driver<'c>> {
+/// The condition whose entries a cursor continues, and the last entry that was read. `None` if the condition is no
+/// longer on an attribute, because no device has this attribute any more.
+fn driver_of<'c>(place: &str, search: &'c Search, own: &[&SearchCondition]) -> Option<Driver<'c>> {
     let (index, hit) = place.split_once(' ')?;
-    let index: usize = index.parse().ok()?;
+    let index = index.parse().ok()?;
+    let condition = search.conditions.get(index).filter(|condition| own.contains(condition))?;
     let after = Some(SearchHit::parse(hit)?);
-    Some(Driver { condition: *own.get(index)?, index, after, estimated: estimate(HITS) })
+    Some(Driver { condition, index, after, estimated: estimate(HITS) })
 }
 
 /// Estimated read units: one for each device that is read, and half a unit for the entries.

@@ -196,6 +196,25 @@ impl Fleet {
         limit: usize,
         in_memory: bool,
     ) -> Result<Vec<String>, Problem> {
+        let (mut found, mut cursor) = (Vec::new(), None);
+        loop {
+            let (ids, next) = self.page(asked, limit, in_memory, cursor).await?;
+            found.extend(ids);
+            if next.is_none() {
+                return Ok(found);
+            }
+            cursor = next;
+        }
+    }
+
+    /// A page of a plan's answer: the ids of its devices, and the cursor of the next page.
+    async fn page(
+        &self,
+        asked: &[&str],
+        limit: usize,
+        in_memory: bool,
+        cursor: Option<String>,
+    ) -> Result<(Vec<String>, Option<String>), Problem> {
         let devices = self.devices().await;
         let listing = Listing { found: devices.into_values().collect(), ..Listing::default() };
         let devices = in_memory.then_some(listing);
@@ -208,41 +227,35 @@ impl Fleet {
             })
             .collect();
         query.push(format!("limit={limit}"));
-        let query = query.join("&");
-        let (mut found, mut cursor) = (Vec::new(), None);
-        loop {
-            let cursor_part = cursor.map(|it: String| format!("&cursor={it}")).unwrap_or_default();
-            let request = Request {
-                path: "/devices".to_owned(),
-                raw_query: format!("{query}{cursor_part}"),
-                ..Request::default()
-            };
-            let (endpoint, _) = find_path("GET", "/devices").expect("an endpoint");
-            let params = Params::of(&request, endpoint)?;
-            let (invocation, mut log) = (invocation(), WideEvent::begin("test"));
-            let session = Session::new(&self.store, &invocation, now());
-            let open = Authenticator::new(Auth::Owner);
-            let grant = open.authorize(&request, Access::Public.into(), session, &mut log).await?;
-            let list = ListRequest::of(&request, &params)?;
-            let search = Search::of(&params, now())?;
-            let mut call = Call {
-                endpoint,
-                id: String::new(),
-                params,
-                grant,
-                request: &request,
-                session,
-                log: &mut log,
-                shared: &SharedState::new(SystemClock, Settings::default()),
-            };
-            let page = find(&search, &snapshot, &list, &mut call).await?;
-            assert!(page.devices.len() <= limit);
-            found.extend(page.devices.iter().map(|(device, _)| device.id().to_string()));
-            match page.rest {
-                Some(place) => cursor = Some(list.cursor_after(&place)),
-                None => return Ok(found),
-            }
-        }
+        query.extend(cursor.map(|cursor| format!("cursor={cursor}")));
+        let request = Request {
+            path: "/devices".to_owned(),
+            raw_query: query.join("&"),
+            ..Request::default()
+        };
+        let (endpoint, _) = find_path("GET", "/devices").expect("an endpoint");
+        let params = Params::of(&request, endpoint)?;
+        let (invocation, mut log) = (invocation(), WideEvent::begin("test"));
+        let session = Session::new(&self.store, &invocation, now());
+        let open = Authenticator::new(Auth::Owner);
+        let grant = open.authorize(&request, Access::Public.into(), session, &mut log).await?;
+        let list = ListRequest::of(&request, &params)?;
+        let search = Search::of(&params, now())?;
+        let mut call = Call {
+            endpoint,
+            id: String::new(),
+            params,
+            grant,
+            request: &request,
+            session,
+            log: &mut log,
+            shared: &SharedState::new(SystemClock, Settings::default()),
+        };
+
+        let page = find(&search, &snapshot, &list, &mut call).await?;
+        assert!(page.devices.len() <= limit);
+        let ids = page.devices.iter().map(|(device, _)| device.id().to_string()).collect();
+        Ok((ids, page.rest.map(|place| list.cursor_after(&place))))
     }
 }
 
@@ -331,6 +344,42 @@ async fn an_index_that_lags_behind_shows_no_device_that_is_not_asked_for() {
             assert!(unchanged.is_subset(&found), "{seed} {asked:?}: {unchanged:?} of {found:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_page_goes_on_where_the_last_one_ended_although_a_name_becomes_that_of_an_attribute() {
+    let fleet = Fleet::empty();
+    let set = async |id: &str, name: &str, number: Option<i64>| {
+        let value = number.map(|number| vec![AttributeValue::Number(decimal(number))]);
+        let value = value.map(|value| value.try_into().expect("one value"));
+        let attributes = [(name.parse().expect("a name"), value)].into();
+        fleet.edit(&given::device(id), &DevicePatch { attributes, ..DevicePatch::default() }).await;
+    };
+    for (id, metric) in [("d0", "battery"), ("d1", "battery"), ("d2", "t"), ("d3", "t")] {
+        let reading = given::reading(id, now(), None, &[(metric, "20")]);
+        fleet.store.put_readings(std::slice::from_ref(&reading), None, &invocation()).await;
+        given::register_devices_of(&fleet.store, &[reading]).await;
+        set(id, "firmware", Some(30)).await;
+    }
+    fleet.index_attributes().await;
+    let asked = ["where=battery>=20", "where=firmware=30"];
+    let page = async |cursor| fleet.page(&asked, 1, false, cursor).await;
+
+    let (of_newest_values, cursor) = page(None).await.expect("an answer");
+    for id in ["d2", "d3"] {
+        set(id, "battery", Some(20)).await;
+    }
+    let (of_attributes, cursor) = page(cursor).await.expect("an answer");
+    assert_eq!(
+        (&of_newest_values[..], &of_attributes[..]),
+        (&["d0".to_owned()][..], &["d2".to_owned()][..])
+    );
+
+    for id in ["d0", "d1", "d2", "d3"] {
+        set(id, "firmware", None).await;
+    }
+    let refused = page(cursor).await.expect_err("no device has the attribute any more");
+    assert_eq!(refused.errors[0].field.as_deref(), Some("cursor"));
 }
 
 #[tokio::test]
