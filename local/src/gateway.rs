@@ -193,8 +193,8 @@ impl Gateway {
             let mut event = self.event(&parts, peer)?;
             if let Some(access) = access_with_body(&parts) {
                 match self.body(&event, access, body, limits.body).await? {
-                    Ok(body) => event::put_body(&mut event, body),
-                    Err(refusal) => return response::of_answer(refusal),
+                    BodyRead::Complete(body) => event::put_body(&mut event, body),
+                    BodyRead::Refused(answer) => return response::of_answer(*answer),
                 }
             }
             response::of_answer(invoke(&self.functions, event, only).await?)
@@ -214,15 +214,14 @@ impl Gateway {
         event::event(parts, peer, now, &id)
     }
 
-    /// Checks a request's token if the route needs one, and reads the body. Returns the body, or the answer that
-    /// refuses the request.
+    /// Checks a request's token if the route needs one, and reads the body.
     async fn body(
         &self,
         event: &ApiGatewayV2httpRequest,
         access: Access,
         body: Incoming,
         time: Duration,
-    ) -> anyhow::Result<Result<Vec<u8>, ApiGatewayV2httpResponse>> {
+    ) -> anyhow::Result<BodyRead> {
         let invocation = Invocation::until(Deadline::after(TIMEOUT));
         let request = gateway::request(event.clone());
         let request = request.map_err(|problem| anyhow::anyhow!("{}", problem.detail))?;
@@ -237,11 +236,22 @@ impl Gateway {
             read(body, MAX_BODY, time).await
         };
 
-        Ok(body
-            .await
-            .map_err(|problem| Dialect::refuse(&request.path, &problem))
-            .map_err(|refusal| gateway::response(refusal.finish(&request, &invocation))))
+        Ok(match body.await {
+            Ok(body) => BodyRead::Complete(body),
+            Err(problem) => {
+                let refusal = Dialect::refuse(&request.path, &problem);
+                let answer = gateway::response(refusal.finish(&request, &invocation));
+                BodyRead::Refused(Box::new(answer))
+            }
+        })
     }
+}
+
+/// The outcome of reading a request's body.
+enum BodyRead {
+    Complete(Vec<u8>),
+    /// The answer to a request that is refused before a function gets it.
+    Refused(Box<ApiGatewayV2httpResponse>),
 }
 
 /// Returns the access that the request's route needs, if the route takes a body. Bodies of other routes are left

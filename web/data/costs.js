@@ -1,7 +1,7 @@
 // What energy cost in a range, by the tariffs that have meters. Draws nothing, and asks nothing for a shared link.
 
 import { midnight, money, monthStart, zone } from "../words/format.js";
-import { Failure, get, path, saveCsv } from "./api.js";
+import { get, path, saveCsv } from "./api.js";
 import { BARS, ends } from "./consumption.js";
 import { memory } from "./memory.js";
 import { dayOf } from "./range.js";
@@ -22,16 +22,10 @@ import { isShared } from "./shared.js";
 const TARIFFS_AGE = 60_000;
 const known = memory();
 
-/** All tariffs; none for a link for others, and for a token that may not read them. @returns {Promise<SavedTariff[]>} */
+/** All tariffs; none for a link for others. @returns {Promise<SavedTariff[]>} */
 export function tariffs() {
   if (isShared()) return Promise.resolve([]);
-  return known("tariffs", TARIFFS_AGE, () => get("tariffs").then(
-    ({ data }) => data,
-    (error) => {
-      if (error instanceof Failure && [403, 404].includes(error.status)) return [];
-      throw error;
-    },
-  ));
+  return known("tariffs", TARIFFS_AGE, () => get("tariffs").then(({ data }) => data));
 }
 
 /** Forgets the tariffs, after an edit. */

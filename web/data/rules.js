@@ -1,6 +1,6 @@
 // The rules that tell somebody, their states and the channels by which they tell. Draws nothing.
 
-import { Failure, get, send } from "./api.js";
+import { get, send } from "./api.js";
 import { isShared } from "./shared.js";
 
 /** @typedef {{subject: string, phase: string, since?: string, value?: string, acknowledged?: boolean, last?: string, silent?: boolean, count?: number}} State */
@@ -8,19 +8,9 @@ import { isShared } from "./shared.js";
 /** @typedef {{id: string, kind: string, name: string, quiet_hours?: string, failing_since?: string, next?: string, waiting?: number, waiting_since?: string}} Channel */
 /** @typedef {{data: Rule[], channels: Channel[], firing: number, pending: number}} Alerts */
 
-/** Whether the server's rules may be asked: by whom they may not, they are not asked every half minute. */
-let isRefused = false;
-
-/** All rules; null where the token may not see them. @returns {Promise<Alerts | null>} */
+/** All rules; null for a link for others, which shows none. @returns {Promise<Alerts | null>} */
 export async function alertsOrNone() {
-  if (isRefused || isShared()) return null;
-  try {
-    return await get("alerts");
-  } catch (error) {
-    if (!(error instanceof Failure) || ![403, 404].includes(error.status)) throw error;
-    isRefused = true;
-    return null;
-  }
+  return isShared() ? null : alerts();
 }
 
 /** All rules. @returns {Promise<Alerts>} */

@@ -240,8 +240,7 @@ mod tests {
             line(2, "m,roomtide_device=d,host=b v=2", Way::Device),
         ];
         let said = refusals(&group, "ns");
-        let expected =
-            "line 2: v of d::m at this time is another line's, of other tags or of another field";
+        let expected = "line 2: v of d::m at this time comes from another line too, with other tags or another field";
         assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
     }
 }

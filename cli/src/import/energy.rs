@@ -229,17 +229,16 @@ impl Counter {
         let ours: BTreeMap<Month, Exact> =
             self.months.iter().map(|(month, amount)| (*month, self.amount(amount))).collect();
         let theirs = own.as_ref().unwrap_or(&ours);
-        let total = |months: &BTreeMap<Month, Exact>| {
-            months.values().fold(Exact::zero(), |sum, amount| &sum + amount)
-        };
+        let [our_total, their_total] = [&ours, theirs]
+            .map(|months| months.values().fold(Exact::zero(), |sum, amount| &sum + amount));
 
-        let mut text = format!("\n  {of}: {}{unit}", shown(&total(&ours)));
-        if differs(&total(&ours), &total(theirs)) {
-            text += &format!(", {OWN} {}{unit}", shown(&total(theirs)));
+        let mut text = format!("\n  {of}: {}{unit}", shown(&our_total));
+        if differs(&our_total, &their_total) {
+            text += &format!(", {OWN} {}{unit}", shown(&their_total));
         }
 
-        let zeros = counted(self.zeros.count, "zero or negative value");
         if self.zeros.count > 0 {
+            let zeros = counted(self.zeros.count, "zero or negative value");
             text += &format!("\n    {zeros} left out: {}", self.zeros.shown());
         }
 
@@ -257,21 +256,24 @@ impl Counter {
             );
         }
 
-        let zero = Exact::zero();
-        let differing: Vec<_> = ours
-            .iter()
-            .map(|(month, ours)| (month, ours, theirs.get(month).unwrap_or(&zero)))
-            .filter(|(_, ours, theirs)| differs(ours, theirs))
-            .collect();
-        for (month, ours, theirs) in differing.iter().take(MAX_MONTHS) {
-            text += &format!("\n    {month}: {}, {OWN} {}", shown(ours), shown(theirs));
-        }
-
-        if differing.len() > MAX_MONTHS {
-            text += &format!("\n    and {} more months", differing.len() - MAX_MONTHS);
-        }
-        text
+        text + &describe_differing(&ours, theirs)
     }
+}
+
+/// The months in which this sum differs from the source's own, a line each.
+fn describe_differing(ours: &BTreeMap<Month, Exact>, theirs: &BTreeMap<Month, Exact>) -> String {
+    let zero = Exact::zero();
+    let both = ours.iter().map(|(month, ours)| (month, ours, theirs.get(month).unwrap_or(&zero)));
+    let differing: Vec<_> = both.filter(|(_, ours, theirs)| differs(ours, theirs)).collect();
+
+    let mut text = String::new();
+    for (month, ours, theirs) in differing.iter().take(MAX_MONTHS) {
+        text += &format!("\n    {month}: {}, {OWN} {}", shown(ours), shown(theirs));
+    }
+    if differing.len() > MAX_MONTHS {
+        text += &format!("\n    and {} more months", differing.len() - MAX_MONTHS);
+    }
+    text
 }
 
 impl Events {

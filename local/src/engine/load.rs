@@ -1,8 +1,6 @@
 //! Writes many items in one transaction, without stream records: for items that come together with everything derived
 //! from them. Makes no item.
 
-use std::collections::HashMap;
-
 use anyhow::Context as _;
 use dynoxide::types::AttributeValue;
 use dynoxide::{Database, ImportOptions};
@@ -49,35 +47,42 @@ impl Load {
         let turn = self.turns.blocking_lock();
 
         for known in unchanged {
-            let stored = self.stored(&turn, &known.key)?;
-            let version = stored.map(|json| {
-                let item: Value = serde_json::from_str(&json)?;
-                anyhow::Ok(
-                    item[VERSION]["N"].as_str().and_then(|version| version.parse::<u64>().ok()),
-                )
-            });
-            if version.transpose()? != known.version.map(Some) {
+            if !self.holds(&turn, known)? {
                 return Ok(false);
             }
         }
 
-        let with_others = |NewItem { item, keeps_others }: NewItem| {
-            let key = ItemKey::of_item(&item);
-            let mut all = to_engine(item);
-            let stored = if keeps_others { self.stored(&turn, &key)? } else { None };
-            let stored: dynoxide::types::Item =
-                stored.map_or(Ok(HashMap::new()), |json| serde_json::from_str(&json))?;
+        let items = items.into_iter().map(|item| self.completed(&turn, item));
+        let items = items.collect::<anyhow::Result<_>>()?;
+        self.database.import_items(self.table, items, ImportOptions::default())?;
+        Ok(true)
+    }
+
+    /// Whether the stored item has the version that is known of it.
+    fn holds(&self, turn: &WriterConnection, known: &Unchanged) -> anyhow::Result<bool> {
+        let Some(json) = self.stored(turn, &known.key)? else { return Ok(known.version.is_none()) };
+        let item: Value = serde_json::from_str(&json)?;
+        let version = item[VERSION]["N"].as_str().and_then(|version| version.parse().ok());
+        Ok(version.is_some() && version == known.version)
+    }
+
+    /// The item to put. If it keeps the stored item's further attributes, they are added.
+    fn completed(
+        &self,
+        turn: &WriterConnection,
+        NewItem { item, keeps_others }: NewItem,
+    ) -> anyhow::Result<dynoxide::types::Item> {
+        let key = ItemKey::of_item(&item);
+        let mut all = to_engine(item);
+        if keeps_others && let Some(json) = self.stored(turn, &key)? {
+            let stored: dynoxide::types::Item = serde_json::from_str(&json)?;
             for (name, value) in stored {
                 if !MAY_LACK.contains(&name.as_str()) {
                     all.entry(name).or_insert(value);
                 }
             }
-            anyhow::Ok(all)
-        };
-
-        let items = items.into_iter().map(with_others).collect::<anyhow::Result<_>>()?;
-        self.database.import_items(self.table, items, ImportOptions::default())?;
-        Ok(true)
+        }
+        Ok(all)
     }
 
     /// The stored JSON of an item.

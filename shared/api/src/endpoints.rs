@@ -272,11 +272,11 @@ impl Endpoint {
     }
 
     /// The room or home of a request that only reads. A view token may be limited to this room or home.
-    pub fn looks_at<'a>(&self, id: &'a str) -> Option<PathPlace<'a>> {
-        let only_looks = self.method == "GET" && self.access == Access::Read && self.has_id();
+    pub fn viewed_place<'a>(&self, id: &'a str) -> Option<PathPlace<'a>> {
+        let is_view = self.method == "GET" && self.access == Access::Read && self.has_id();
         match self.subject() {
-            "room" if only_looks => Some(PathPlace::Room(id)),
-            "home" if only_looks => Some(PathPlace::Home(id)),
+            "room" if is_view => Some(PathPlace::Room(id)),
+            "home" if is_view => Some(PathPlace::Home(id)),
             _ => None,
         }
     }

@@ -180,34 +180,19 @@ fn expected(known: &[Parameter]) -> String {
 /// Refuses a value that does not fit its kind. The error names the expected values. A value with a type of the domain
 /// is checked later, by that type.
 fn check(kind: Kind, value: &str) -> Result<(), String> {
-    let refused = match kind {
-        Kind::Timestamp
-        | Kind::Id
-        | Kind::Metrics
-        | Kind::Cursor
-        | Kind::Zone
-        | Kind::Age
-        | Kind::Word
-        | Kind::Like
-        | Kind::Where
-        | Kind::Conditions
-        | Kind::Values => None,
-        Kind::Flag => {
-            (!matches!(value, "true" | "false" | "1" | "0")).then(|| "true or false".to_owned())
+    let expected = match kind {
+        Kind::Flag if !matches!(value, "true" | "false" | "1" | "0") => "true or false".to_owned(),
+        Kind::Words { of } if value.split(',').any(|word| !of.contains(&word.trim())) => {
+            format!("some of {}, separated by commas", of.join(", "))
         }
-        Kind::Words { of } => {
-            let is_known = value.split(',').all(|word| of.contains(&word.trim()));
-            (!is_known).then(|| format!("some of {}, separated by commas", of.join(", ")))
+        Kind::Count { max, .. } if !value.parse().is_ok_and(|count| (1..=max).contains(&count)) => {
+            format!("a whole number from 1 to {max}")
         }
-        Kind::Count { max, .. } => {
-            let is_in_range = value.parse().is_ok_and(|count| (1..=max).contains(&count));
-            (!is_in_range).then(|| format!("a whole number from 1 to {max}"))
-        }
-        Kind::Choice { of, .. } => (!of.contains(&value)).then(|| of.join(" or ")),
-        Kind::Format => Format::parse(value).is_none().then(|| "json, csv or ndjson".to_owned()),
+        Kind::Choice { of, .. } if !of.contains(&value) => of.join(" or "),
+        Kind::Format if Format::parse(value).is_none() => "json, csv or ndjson".to_owned(),
+        _ => return Ok(()),
     };
-
-    refused.map_or(Ok(()), Err)
+    Err(expected)
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ problem_kinds! {
     Internal 500 "internal" "Something went wrong",
 }
 
-/// One thing that is wrong with one part of a request.
+/// An error in one part of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FieldError {

@@ -139,7 +139,7 @@ impl<C: Clock> HttpFunction<C> {
             if access == Access::Formed {
                 self.authenticator.check_form(request)?;
             }
-            let needed = NeededAccess { access, place: endpoint.looks_at(&id) };
+            let needed = NeededAccess { access, place: endpoint.viewed_place(&id) };
             let grant = self.authenticator.authorize(request, needed, session, log).await?;
             let params = Params::of(request, endpoint)?;
             let call = Call { endpoint, id, params, grant, request, session, log, shared };

@@ -40,13 +40,14 @@ pub async fn find<'a>(
     questions.iter().try_for_each(DeviceQuestion::check)?;
 
     let mut plan = IndexPlan::default();
-    let matching = match by_index(session, questions, search, &mut plan).await? {
+    let matching = match by_index(session, questions, search, &mut plan).await {
         Ok(matching) => matching,
-        Err(reason) => {
+        Err(IndexError::NotUsed(reason)) => {
             plan.reason = Some(reason);
             let whole = |question: &DeviceQuestion<'_>| vec![question.grid.range()];
             by_rollups(session, questions, whole, search).await?
         }
+        Err(IndexError::Failed(error)) => return Err(error),
     };
 
     let mut found = Vec::new();
@@ -84,40 +85,42 @@ async fn by_rollups(
     at_once(DEVICE_CONCURRENCY, reads).await
 }
 
-/// Finds matching quarters in the index, and in rollups for time that the index may not have yet. The inner `Err` says
-/// why the index is not used.
+/// The reason why the index gives no answer.
+enum IndexError {
+    /// The index would give a wrong or a dear answer, so rollups are read.
+    NotUsed(String),
+    Failed(SeriesError),
+}
+
+impl From<String> for IndexError {
+    fn from(reason: String) -> Self {
+        Self::NotUsed(reason)
+    }
+}
+
+impl<E: Into<SeriesError>> From<E> for IndexError {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Finds matching quarters in the index, and in rollups for time that the index may not have yet.
 async fn by_index(
     session: Session<'_, impl ConditionsStore>,
     questions: &[DeviceQuestion<'_>],
     search: &EpisodeSearch,
     plan: &mut IndexPlan,
-) -> Result<Result<Vec<Matching>, String>, SeriesError> {
-    if let Some(reason) = plan::unsuitable(search, session.has_conditions_index()) {
-        return Ok(Err(reason.to_owned()));
-    }
+) -> Result<Vec<Matching>, IndexError> {
+    plan::ensure_suitable(search, session.has_conditions_index())?;
 
     let before = session.invocation.read_units();
     // Read now and not cached: with an older schema, the index finds no quarter that was folded with a newer schema.
     let stored = session.conditions_schema().await?;
-    let (boxed, allowance) = match plan::choose(stored.as_ref(), search, questions, plan) {
-        Ok(chosen) => chosen,
-        Err(reason) => return Ok(Err(reason)),
-    };
+    let (boxed, allowance) = plan::choose(stored.as_ref(), search, questions, plan)?;
 
     let mut indexed = Vec::new();
     for question in questions {
-        let Some(range) = indexed_range(question) else {
-            return Ok(Err(format!("the rollups of {} are too new", question.device.id())));
-        };
-        if !follows_settings(session, question).await? {
-            return Ok(Err(format!(
-                "settings of the metrics of {} have changed, and its rollups do not follow yet",
-                question.device.id()
-            )));
-        }
-        if !has_oldest(session, question, range).await? {
-            return Ok(Err(format!("rollups of {} have expired", question.device.id())));
-        }
+        let range = complete_range(session, question).await?;
         indexed.push(IndexedPart { question, range });
     }
 
@@ -125,9 +128,8 @@ async fn by_index(
     let allowance = allowance - (session.invocation.read_units() - before);
     let matching = indexed::matching(session, &indexed, &boxed, allowance).await?;
     plan.consumed = session.invocation.read_units() - before;
-    let Some(mut matching) = matching else {
-        return Ok(Err("the index has cost a fifth of all rollups".to_owned()));
-    };
+    let mut matching =
+        matching.ok_or_else(|| "the index has cost a fifth of all rollups".to_owned())?;
 
     let rest =
         |question: &DeviceQuestion<'_>| uncovered(question.grid.range(), indexed_range(question));
@@ -136,7 +138,27 @@ async fn by_index(
         matching.extend(others);
     }
     plan.consumed = session.invocation.read_units() - before;
-    Ok(Ok(matching))
+    Ok(matching)
+}
+
+/// The part of a question's range for which the index has all rollups of the device.
+async fn complete_range(
+    session: Session<'_, impl ConditionsStore>,
+    question: &DeviceQuestion<'_>,
+) -> Result<TimeRange, IndexError> {
+    let id = question.device.id();
+    let range =
+        indexed_range(question).ok_or_else(|| format!("the rollups of {id} are too new"))?;
+    if !follows_settings(session, question).await? {
+        let reason = format!(
+            "settings of the metrics of {id} have changed, and its rollups do not follow yet"
+        );
+        return Err(reason.into());
+    }
+    if !has_oldest(session, question, range).await? {
+        return Err(format!("rollups of {id} have expired").into());
+    }
+    Ok(range)
 }
 
 /// Whether the index follows the device's present settings. After a change of settings, the index follows when the

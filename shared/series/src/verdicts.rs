@@ -35,7 +35,7 @@ impl VerdictStep<'_> {
     /// # Errors
     ///
     /// If the table fails.
-    pub async fn unfit(
+    pub async fn why_useless(
         &self,
         session: Session<'_, impl Store>,
         rule: &CounterRule,

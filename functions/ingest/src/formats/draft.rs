@@ -71,7 +71,7 @@ pub(crate) enum Fault {
     TooManyOfMessage(usize),
     #[error("is beyond the {0} devices that one event of a source may have")]
     TooManyFetchedDevices(usize),
-    #[error("is the device of a source's state, for which no answer may have readings")]
+    #[error("is reserved for the state of a source; an answer may have no readings of it")]
     SourceState,
     #[error("has more than 8 values; a phase or a relay is one of 8")]
     TooManyPhases,

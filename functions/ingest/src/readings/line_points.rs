@@ -64,14 +64,14 @@ enum LineFault {
     Mapping(#[from] MappingError),
     #[error(transparent)]
     Fault(#[from] Fault),
-    #[error("{} is not a device of the token's", .0.as_str())]
+    #[error("the token may not write for the device {}", .0.as_str())]
     Foreign(DeviceId),
     #[error("{number} is {at} in {precision}; add precision={meant}")]
     Precision { number: i64, at: String, precision: &'static str, meant: &'static str },
     #[error("timestamp {0} is outside of the years 1970 to 9999")]
     Timestamp(i64),
     #[error(
-        "{metric} of {device} at this time is another line's, of other tags or of another field; write what tells them apart"
+        "{metric} of {device} at this time comes from another line too, with other tags or another field; send them as different devices or metrics"
     )]
     SharedMetric { device: DeviceId, metric: MetricName },
     #[error("{device} has more than {MAX_FIELDS} metrics at this time")]

@@ -25,13 +25,20 @@ pub(crate) fn encode(query_fingerprint: &str, position: &str) -> String {
 
 /// The position that [`encode`] put into a cursor for the same query.
 pub(crate) fn decode(query_fingerprint: &str, cursor: &str) -> Result<String, Problem> {
-    let position = || {
-        let bytes = URL_SAFE_NO_PAD.decode(Some(cursor).filter(|c| c.len() <= MAX_LENGTH)?).ok()?;
-        let (found, position) = bytes.split_at_checked(CHECKSUM)?;
-        (found == checksum(query_fingerprint, position))
-            .then(|| String::from_utf8(position.to_vec()).ok())?
-    };
-    position().ok_or_else(foreign)
+    position_in(cursor, query_fingerprint).ok_or_else(foreign)
+}
+
+/// The position in a cursor; `None` if the cursor is damaged or of another query.
+fn position_in(cursor: &str, query_fingerprint: &str) -> Option<String> {
+    if cursor.len() > MAX_LENGTH {
+        return None;
+    }
+    let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
+    let (found, position) = bytes.split_at_checked(CHECKSUM)?;
+    if found != checksum(query_fingerprint, position) {
+        return None;
+    }
+    String::from_utf8(position.to_vec()).ok()
 }
 
 /// 400: the cursor belongs to another query.

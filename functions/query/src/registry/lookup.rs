@@ -170,15 +170,17 @@ pub(crate) async fn members_of(
 
 /// 410 for a device that is being deleted, else 404.
 pub(crate) async fn device_not_found(id: &DeviceId, call: &mut Call<'_, impl Store>) -> Problem {
-    match call.session.deletion(id).await {
-        Ok(Some(deletion)) if deletion.ended.is_none() => {}
-        Ok(_) => return not_found("device", id.as_str()),
+    let is_being_deleted = match call.session.deletion(id).await {
+        Ok(deletion) => deletion.is_some_and(|deletion| deletion.ended.is_none()),
         Err(error) => return error.into(),
+    };
+    if !is_being_deleted {
+        return not_found("device", id.as_str());
     }
-    let detail = format!(
-        "The device {:?} is being deleted; DELETE /devices/{{id}} tells what is left of it.",
-        id.as_str()
-    );
+
+    let id = id.as_str();
+    let detail =
+        format!("The device {id:?} is being deleted; DELETE /devices/{{id}} shows what is left.");
     Problem::new(ProblemKind::Gone, detail)
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod meter;
 mod prices;
 mod share;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{Problem, ProblemKind, Response};
@@ -148,6 +149,21 @@ async fn bills(
     CostAnswer { request: &request, plan: &plan, bills }.respond(biller.reach, call)
 }
 
+/// Refuses a range with too many days for one bill.
+fn check_days(range: TimeRange, level: Level) -> Result<(), Problem> {
+    let (what, max_days) = match level {
+        Level::Days => ("Bills", MAX_DAYS),
+        _ => ("Bills with prices by hours, or with rows of less than a day,", MAX_DAYS_BY_QUARTERS),
+    };
+    if range.length().num_days() <= max_days {
+        return Ok(());
+    }
+    let detail = format!(
+        "{what} are made for at most {max_days} days at once, in whole units of every. Narrow from and to."
+    );
+    Err(Problem::new(ProblemKind::Unanswerable, detail))
+}
+
 /// The time zone of tariffs; `None` if they have several.
 fn zone_of(tariffs: &[KnownTariff]) -> Option<Zone> {
     let zone = tariffs.first()?.tariff.zone;
@@ -232,14 +248,14 @@ impl<'r, S: Store> Biller<'r, S> {
     ) -> Result<Vec<ShownBill<'a>>, Problem> {
         let reads = self.read(group, of_share.is_none(), 1 + beside.len()).await?;
 
-        let mut steps = None;
-        if let Some(device) = of_share {
-            let own = self.steps_of_share(device, &reads).await?;
-            steps = Some(own.ok_or_else(|| share::measures_no_energy(device))?);
-        }
-
-        let (steps, is_share) = (steps.as_ref().unwrap_or(&reads.metered), of_share.is_some());
-        let shown = |known: &&'a KnownTariff| self.shown(known, &reads, steps, is_share);
+        let steps = match of_share {
+            Some(device) => {
+                let own = self.steps_of_share(device, &reads).await?;
+                Cow::Owned(own.ok_or_else(|| share::measures_no_energy(device))?)
+            }
+            None => Cow::Borrowed(&reads.metered),
+        };
+        let shown = |known: &&'a KnownTariff| self.shown(known, &reads, &steps, of_share.is_some());
         let mut bills: Vec<ShownBill<'a>> = group.tariffs.iter().map(shown).collect();
 
         // Device by device: the steps of all devices at once would take too much memory.
@@ -335,21 +351,7 @@ impl<'r, S: Store> Biller<'r, S> {
         let finest = if by_quarters { Level::QuarterHours } else { Level::Days };
         let level = Level::of(self.request.series.unit).min(finest);
 
-        let (whose, max_days) = match level {
-            Level::Days => ("Bills", MAX_DAYS),
-            _ => (
-                "Bills with prices by hours, or with rows of less than a day,",
-                MAX_DAYS_BY_QUARTERS,
-            ),
-        };
-
-        if range.length().num_days() > max_days {
-            let detail = format!(
-                "{whose} are made for at most {max_days} days at once, in whole units of every. Narrow from and to."
-            );
-            return Err(Problem::new(ProblemKind::Unanswerable, detail));
-        }
-
+        check_days(range, level)?;
         let mut cuts: BTreeSet<Timestamp> = rows.iter().map(|row| row.from()).collect();
         if by_quarters {
             cuts.extend(Grid::quarters(range).rows().iter().map(|quarter| quarter.from()));

@@ -44,7 +44,7 @@ pub(crate) async fn check_verdicts(
             continue;
         };
         let step = VerdictStep { device: &edited, name, at, now, horizon: &horizon };
-        let why = step.unfit(call.session, &rule, verdict).await;
+        let why = step.why_useless(call.session, &rule, verdict).await;
         if let Some(why) = why.map_err(problem)? {
             let message = format!("{at}: {why}");
             return Err(Problem::field(&format!("metrics.{name}.verdicts"), message));

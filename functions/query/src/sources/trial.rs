@@ -38,11 +38,11 @@ struct Reply {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SourceTest"))]
 pub(crate) struct TestAnswer {
-    /// The devices, each with its room or the one that is proposed
+    /// The devices, each with its chosen or proposed room
     devices: Vec<TestDevice>,
     #[serde(flatten)]
     found: TestFindings,
-    /// What is odd about it
+    /// Warnings: another device may measure the same energy
     warnings: Vec<String>,
 }
 
@@ -54,11 +54,11 @@ struct TestFindings {
     requests: Vec<TestRequest>,
     /// The first readings, as they would be stored
     readings: Vec<Value>,
-    /// What cannot be taken, and why
+    /// The parts of the answer that would be refused, each with the reason
     rejected: Vec<String>,
-    /// The names of what is passed over
+    /// The names in the answer that would not be stored
     ignored: BTreeSet<String>,
-    /// The numbers of the answer by their JSON pointers, of the kind json; none if the stored secrets were sent
+    /// The numbers of the answer by their JSON pointers, only for the kind json; none if the stored secrets were sent
     numbers: BTreeMap<String, Value>,
 }
 

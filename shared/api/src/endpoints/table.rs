@@ -411,9 +411,9 @@ macro_rules! endpoints {
             { Query DeleteAlert = rules::delete: Admin DELETE "/alerts/{id}", &[], One("Deletion"),
               "Delete a rule of alerts; its states end and what waits is dropped" }
             { Query AlertHistory = history::history: Read GET "/alerts/{id}/history", TOLD, Page("LoggedMessage"),
-              "What was told by a rule in the last 90 days, newest first" }
+              "The messages of a rule in the last 90 days, newest first" }
             { Query PauseAlert = pause::pause: Admin POST "/alerts/{id}/pause" takes "AlertPause", &[], One("Alert"),
-              "Let a rule tell nothing until a time, or end that" }
+              "Pause the messages of a rule until a time, or end the pause" }
             { Query AcknowledgeAlert = acknowledge::by_token: Admin POST "/alerts/{id}/acknowledge" takes "AlertAcknowledgement", &[], One("Alert"),
               "Acknowledge what fires: it is not repeated" }
             { Query AcknowledgeByLink = acknowledge::by_link: Public POST "/acknowledge" takes "LinkAcknowledgement", &[], One("Acknowledged"),

@@ -96,12 +96,12 @@ impl DeviceClock {
     }
 }
 
-/// Returns the index of the first line of the second pass; `None` if the order is ambiguous.
+/// The index of the first line of the second pass; `None` if the order is ambiguous.
 fn second_pass(waiting: &[Repeated]) -> Option<usize> {
     let steps_back = (1..waiting.len()).filter(|n| waiting[*n].local < waiting[*n - 1].local);
-    let mut places: Vec<usize> = steps_back.collect();
+    let mut starts: Vec<usize> = steps_back.collect();
 
-    if places.is_empty() && waiting.iter().all(|line| line.local == waiting[0].local) {
+    if starts.is_empty() && waiting.iter().all(|line| line.local == waiting[0].local) {
         let mut seen = BTreeSet::new();
         for (n, line) in waiting.iter().enumerate() {
             let names = || line.draft.row.metrics.iter().map(|(name, _)| name);
@@ -112,27 +112,31 @@ fn second_pass(waiting: &[Repeated]) -> Option<usize> {
                     // The second line may be a copy of the first.
                     return None;
                 }
-                places.push(n);
+                starts.push(n);
                 seen.clear();
             }
             seen.extend(names());
         }
     }
 
-    let [place] = places[..] else { return None };
-    cover_the_same(&waiting[..place], &waiting[place..]).then_some(place)
+    let [start] = starts[..] else { return None };
+    let (first, second) = waiting.split_at(start);
+    cover_the_same(first, second).then_some(start)
 }
 
-/// Returns whether the starts of both passes, and their ends, differ by at most half of the repeated time. The step
-/// back between the passes must be at least half of it, except in hourly files.
+/// Whether the starts of both passes, and their ends, differ by at most half of the repeated time. The step back
+/// between the passes must be at least half of it, except in hourly files.
 fn cover_the_same(first: &[Repeated], second: &[Repeated]) -> bool {
-    let (Some(a), Some(b)) = (first.first(), second.first()) else { return false };
-    let (Some(c), Some(d)) = (first.last(), second.last()) else { return false };
-    let half = (a.later.as_millis() - a.earlier.as_millis()) / 2;
+    let ([first_start, ..], [.., first_end]) = (first, first) else { return false };
+    let ([second_start, ..], [.., second_end]) = (second, second) else { return false };
+    let half = (first_start.later.as_millis() - first_start.earlier.as_millis()) / 2;
     let apart =
         |one: &Repeated, other: &Repeated| (one.local - other.local).num_milliseconds().abs();
-    let step_back = apart(c, b);
-    apart(a, b) <= half && apart(c, d) <= half && (step_back >= half || c.local == b.local)
+
+    let is_hourly = first_end.local == second_start.local;
+    apart(first_start, second_start) <= half
+        && apart(first_end, second_end) <= half
+        && (is_hourly || apart(first_end, second_start) >= half)
 }
 
 impl Repeated {

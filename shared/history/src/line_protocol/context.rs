@@ -166,18 +166,17 @@ impl Contexts {
 
     /// Fails if the file does not have a requested database.
     pub(super) fn finish(&self) -> anyhow::Result<()> {
-        let is_there = |wanted: &&Database| !self.seen.iter().any(|seen| wanted.has(seen));
-        let Some(missing) = self.wanted.iter().find(is_there) else { return Ok(()) };
+        let is_missing = |wanted: &&Database| !self.seen.iter().any(|seen| wanted.has(seen));
+        let Some(missing) = self.wanted.iter().find(is_missing) else { return Ok(()) };
 
-        let there: Vec<_> =
+        let seen: Vec<_> =
             self.seen.iter().map(|(name, policy)| format!("{name}.{policy}")).collect();
-        let there = if there.is_empty() {
+        let seen = if seen.is_empty() {
             "names none".to_owned()
         } else {
-            format!("has {}", there.join(", "))
+            format!("has {}", seen.join(", "))
         };
-
-        bail!("--database {:?} is not in the file, which {there}", missing.name)
+        bail!("--database {:?} is not in the file, which {seen}", missing.name)
     }
 }
 

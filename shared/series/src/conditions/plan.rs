@@ -113,17 +113,18 @@ impl Explanation {
     }
 }
 
-/// The reason why the index cannot answer a search, if the search itself shows one.
-pub(crate) fn unsuitable(search: &EpisodeSearch, has_index: bool) -> Option<&'static str> {
-    if !has_index {
-        Some("the table has no index by conditions")
+/// Checks whether the index can answer such a search at all. `Err` says why not.
+pub(crate) fn ensure_suitable(search: &EpisodeSearch, has_index: bool) -> Result<(), String> {
+    let reason = if !has_index {
+        "the table has no index by conditions"
     } else if search.conditions.len() < 2 {
-        Some("a condition on one metric is no box")
+        "a condition on one metric is no box"
     } else if search.range.length() < MIN_RANGE {
-        Some("the range is shorter than 7 days")
+        "the range is shorter than 7 days"
     } else {
-        None
-    }
+        return Ok(());
+    };
+    Err(reason.to_owned())
 }
 
 /// The box of the conditions, covered by ranges of addresses, and the read units that the index may cost. `Err` says

@@ -21,47 +21,34 @@ pub(super) async fn find<'a>(
     list: &ListRequest,
     call: &mut Call<'_, impl Store>,
 ) -> Result<FoundPage<'a>, Problem> {
-    let all = || devices.values();
     let (own, newest) =
-        search.parts(|name| all().any(|device| device.attributes().contains_key(name)));
+        search.parts(|name| devices.values().any(|device| device.attributes().contains_key(name)));
     let is_candidate = |device: &&Device| {
         search.is_in_room(device)
             && own.iter().all(|condition| condition.holds_for(device))
             && newest.may_hold_for(device)
     };
-    let is_behind =
-        |device: &&Device| list.position().is_none_or(|after| device.id().as_str() > after);
+    let candidates = devices.values().filter(is_candidate);
+    let follows = |device: &&Device| list.position().is_none_or(|last| device.id().as_str() > last);
 
-    let mut estimated = 0;
-    let mut candidates: Vec<&Device> = if newest.is_empty() {
-        // One device more than the page is taken, which shows that there are more.
-        all().filter(is_behind).filter(is_candidate).take(list.limit() + 1).collect()
+    let (mut estimated, mut tested) = (0, 0);
+    let mut found: Vec<&Device> = if newest.is_empty() {
+        // One device more than the page has shows that there are more.
+        candidates.filter(follows).take(list.limit() + 1).collect()
     } else {
-        let candidates: Vec<_> = all().filter(is_candidate).collect();
-        if candidates.len() > MAX_DEVICES {
-            return Err(unanswerable(format!(
-                "The newest values of {} devices would decide, and at most {MAX_DEVICES} can be read at once; \
-                 narrow them by room, name, kind, tag or an attribute.",
-                candidates.len()
-            )));
-        }
-        let candidates: Vec<_> = candidates.into_iter().filter(is_behind).collect();
+        let candidates: Vec<_> = candidates.collect();
+        check_number(candidates.len())?;
+        let candidates: Vec<_> = candidates.into_iter().filter(follows).collect();
         estimated = candidates.len();
-        candidates
+        let tests = newest_page(&candidates, &newest, &NewestReader::of(call), list).await?;
+        tested = tests.tested;
+        tests.passed
     };
 
-    let mut tested = 0;
-    if !newest.is_empty() {
-        let reader = NewestReader::of(call);
-        (candidates, tested) = page_of(&candidates, &newest, &reader, list.limit()).await?;
-    }
-
-    let has_more = candidates.len() > list.limit();
-    candidates.truncate(list.limit());
-    let devices: Vec<_> = candidates
-        .into_iter()
-        .map(|device| (Cow::Borrowed(device), device.id().to_string()))
-        .collect();
+    let has_more = found.len() > list.limit();
+    found.truncate(list.limit());
+    let devices: Vec<_> =
+        found.into_iter().map(|device| (Cow::Borrowed(device), device.id().to_string())).collect();
 
     Ok(FoundPage {
         rest: devices.last().map(|(_, place)| place.clone()).filter(|_| has_more),
@@ -78,23 +65,39 @@ pub(super) async fn find<'a>(
     })
 }
 
-/// Tests candidates by their newest values, until more than `limit` have passed. Returns the devices that passed, and
-/// the number of tested devices.
-async fn page_of<'a>(
+/// Refuses to read the newest values of too many devices.
+fn check_number(candidates: usize) -> Result<(), Problem> {
+    if candidates <= MAX_DEVICES {
+        return Ok(());
+    }
+    Err(unanswerable(format!(
+        "The newest values of {candidates} devices would decide, and at most {MAX_DEVICES} can be read at once; \
+         narrow them by room, name, kind, tag or an attribute."
+    )))
+}
+
+/// Devices that were tested by their newest values.
+struct NewestTests<'a> {
+    tested: usize,
+    passed: Vec<&'a Device>,
+}
+
+/// Tests candidates by their newest values, until more than a page of them have passed.
+async fn newest_page<'a>(
     candidates: &[&'a Device],
     newest: &NewestValues<'_>,
     reader: &NewestReader<'_, impl Store>,
-    limit: usize,
-) -> StoreResult<(Vec<&'a Device>, usize)> {
-    let (mut found, mut tested) = (Vec::new(), 0);
-    for some in candidates.chunks(limit) {
-        tested += some.len();
+    list: &ListRequest,
+) -> StoreResult<NewestTests<'a>> {
+    let mut tests = NewestTests { tested: 0, passed: Vec::new() };
+    for some in candidates.chunks(list.limit()) {
+        tests.tested += some.len();
         let holds = newest.hold_for(some.iter().copied(), reader).await?;
-        let held = some.iter().zip(holds).filter(|(_, holds)| *holds);
-        found.extend(held.map(|(device, _)| *device));
-        if found.len() > limit {
+        let passed = some.iter().zip(holds).filter(|(_, holds)| *holds);
+        tests.passed.extend(passed.map(|(device, _)| *device));
+        if tests.passed.len() > list.limit() {
             break;
         }
     }
-    Ok((found, tested))
+    Ok(tests)
 }

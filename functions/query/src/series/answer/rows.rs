@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::{Problem, Response};
-use domain::{DeviceId, Exact, MetricName, RoomId, TimeRange, Timestamp, Unit};
+use domain::{Aggregate, DeviceId, Exact, MetricName, RoomId, TimeRange, Timestamp, Unit};
 use serde::Serialize;
-use series::{Combine, DeviceRows, Level, MovedMeter, NotCombined, OutOfMeans, value_of};
+use series::{
+    Combine, DeviceRows, Level, MetricRows, MovedMeter, NotCombined, OutOfMeans, value_of,
+};
 
-use super::columns::MetricColumns;
+use super::columns::{MetricColumn, MetricColumns};
 use super::write::respond;
 use crate::answer::row::Entries;
 use crate::series::question::devices::QuestionDevices;
@@ -161,19 +163,11 @@ impl<'a> RowGroup<'a> {
     fn row(&self, row_index: usize, range: TimeRange, now: Timestamp) -> SeriesRow<'_> {
         let mut values = Vec::new();
         for ((name, column), counted) in self.columns.0.iter().zip(&self.counted) {
-            let found = column.functions.iter().filter_map(|function| {
-                let of_devices = counted.iter().filter_map(|index| {
-                    let metric = self.devices[*index].metrics.get(name)?;
-                    let row =
-                        metric.rows.get(row_index).filter(|_| function.is_of(&metric.rule))?;
-                    value_of(*function, row)
-                });
-                let of_devices: Vec<_> = of_devices.collect();
-                Some((function.as_str(), column.combine.value(*function, &of_devices)?))
-            });
-            let found: Vec<_> = found.collect();
-            if !found.is_empty() {
-                values.push((name, Entries(found)));
+            let devices = counted.iter().map(|index| &self.devices[*index]);
+            let metrics: Vec<_> = devices.filter_map(|device| device.metrics.get(name)).collect();
+            let found = column.values(&metrics, row_index);
+            if !found.0.is_empty() {
+                values.push((name, found));
             }
         }
 
@@ -330,6 +324,19 @@ impl<'a> SeriesAnswer<'a> {
             groups.map(move |group| group.row(row_index, *range, self.plan.now))
         });
         rows.filter(move |row| !self.header.has_device || !row.values.0.is_empty())
+    }
+}
+
+impl MetricColumn {
+    /// The values of a row by function, each combined from the devices' metrics.
+    fn values(&self, metrics: &[&MetricRows], row_index: usize) -> FunctionValues {
+        let of_function = |function: &Aggregate| {
+            let metrics = metrics.iter().filter(|metric| function.is_of(&metric.rule));
+            let rows = metrics.filter_map(|metric| metric.rows.get(row_index));
+            let of_devices: Vec<_> = rows.filter_map(|row| value_of(*function, row)).collect();
+            Some((function.as_str(), self.combine.value(*function, &of_devices)?))
+        };
+        Entries(self.functions.iter().filter_map(of_function).collect())
     }
 }
 

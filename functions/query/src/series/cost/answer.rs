@@ -99,9 +99,9 @@ pub(crate) struct CostSummary<'a> {
     #[serde(flatten)]
     span: RowSpan,
     bills: &'a [ShownBill<'a>],
-    /// What the bills lack: at most 50 entries, and at least one of each kind of each line
+    /// Whatever the bills lack: the first entry of each kind of each line, then further entries up to 50
     incomplete: Vec<MissingShown<'a>>,
-    /// The number of all that the bills lack
+    /// The number of all entries, also of those that are not shown
     incomplete_count: usize,
 }
 
