@@ -64,11 +64,11 @@ const TABLE: &str = "roomtide";
 pub(crate) const OWN_PREFIX: &str = "roomtide.";
 /// The file from which other processes of this user read the engine's address and access key.
 const ADDRESS: &str = "engine-address";
-/// How many times, and at which interval, a directory is checked in which another process is starting or ending.
-const LOOKS: u32 = 100;
-const LOOK_PAUSE: Duration = Duration::from_millis(50);
+/// The number of checks of a directory in which another process is starting or ending, and the pause between them.
+const CHECKS: u32 = 100;
+const CHECK_PAUSE: Duration = Duration::from_millis(50);
 /// After this number of checks, a process warns that it waits.
-const LOOKS_BEFORE_WARNING: u32 = 20;
+const CHECKS_BEFORE_WARNING: u32 = 20;
 
 /// A running engine with its table.
 pub struct Engine {
@@ -297,7 +297,7 @@ pub(crate) struct RunningEngine {
 /// The engine that another process runs in this directory. Waits for an engine that is starting, which has the lock
 /// but no address yet, and for the end of an engine that is ending.
 pub(crate) fn running(directory: &Path) -> Option<RunningEngine> {
-    for _ in 0..LOOKS {
+    for _ in 0..CHECKS {
         if !directory_lock::is_taken(directory) {
             return None;
         }
@@ -310,7 +310,7 @@ pub(crate) fn running(directory: &Path) -> Option<RunningEngine> {
             return Some(RunningEngine { store: store_config(endpoint, key), in_use });
         }
 
-        thread::sleep(LOOK_PAUSE);
+        thread::sleep(CHECK_PAUSE);
     }
     None
 }
@@ -328,12 +328,12 @@ pub(crate) fn wait_until_unused(database_file: &Path) -> anyhow::Result<File> {
         }
 
         looks += 1;
-        if looks == LOOKS_BEFORE_WARNING {
+        if looks == CHECKS_BEFORE_WARNING {
             let file = database_file.display();
             warn(format_args!("another roomtide still uses {file} through this one; waits for it"));
         }
 
-        thread::sleep(LOOK_PAUSE);
+        thread::sleep(CHECK_PAUSE);
     }
     Ok(address_file)
 }
@@ -455,14 +455,14 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// Locks the directory for this process alone. Waits for a command that ends within seconds.
 fn lock(directory: &Path) -> anyhow::Result<DirectoryLock> {
-    for _ in 0..LOOKS {
+    for _ in 0..CHECKS {
         let lock = DirectoryLock::take(directory);
         let lock =
             lock.with_context(|| format!("cannot lock {}", directory.join(LOCK).display()))?;
         if let Some(lock) = lock {
             return Ok(lock);
         }
-        thread::sleep(LOOK_PAUSE);
+        thread::sleep(CHECK_PAUSE);
     }
 
     let file = File::open(directory.join(ADDRESS)).ok();
@@ -607,7 +607,7 @@ mod tests {
 
         thread::scope(|scope| {
             let found = scope.spawn(|| running(directory.path()));
-            thread::sleep(LOOK_PAUSE * 3);
+            thread::sleep(CHECK_PAUSE * 3);
             write_private(&directory.path().join(ADDRESS), "http://127.0.0.1:1\nk\n7\n").unwrap();
             let found = found.join().unwrap().unwrap();
             assert_eq!(found.store.endpoint.as_deref(), Some("http://127.0.0.1:1"));
@@ -615,7 +615,7 @@ mod tests {
 
         thread::scope(|scope| {
             let started = scope.spawn(|| start(directory.path()));
-            thread::sleep(LOOK_PAUSE * 3);
+            thread::sleep(CHECK_PAUSE * 3);
             drop(starting);
             started.join().unwrap().unwrap().stop().unwrap();
         });
@@ -630,14 +630,14 @@ mod tests {
 
         thread::scope(|scope| {
             let waiting = scope.spawn(|| wait_until_unused(&file));
-            thread::sleep(LOOK_PAUSE * 3);
+            thread::sleep(CHECK_PAUSE * 3);
             assert!(!waiting.is_finished(), "it is used");
             drop(used);
             let _closed = waiting.join().unwrap().unwrap();
 
             let next = scope.spawn(|| start(directory.path()));
             let none = scope.spawn(|| running(directory.path()));
-            thread::sleep(LOOK_PAUSE * 3);
+            thread::sleep(CHECK_PAUSE * 3);
             assert!(!none.is_finished(), "nobody begins to use it");
             engine.stop().unwrap();
             next.join().unwrap().unwrap().stop().unwrap();

@@ -72,36 +72,59 @@ fn read(payload: &Value, arrived: Timestamp) -> Option<Vec<Payload>> {
 /// Reads a device. All values get the time of the newest event, which proves that the device is alive. The time of a
 /// value only says when the value last changed. Motion keeps its own time. An event with an impossible time is refused
 /// and does not count as the newest.
-fn device(it: &Value, events: &Value, arrived: Timestamp) -> impl Iterator<Item = Payload> {
-    let time = |name: &str| -> Result<Option<Timestamp>, Fault> {
-        let created = events.get(name).and_then(|event| text(event, "created_at"));
-        let at = created.map(Timestamp::parse_absolute).transpose()?;
-        at.map_or(Ok(()), |at| check_lead(at, arrived, MAX_AHEAD))?;
-        Ok(at)
-    };
-    let value = |name: &str| events.pointer(&format!("/{name}/val"));
+fn device(it: &Value, events: &Value, arrived: Timestamp) -> Vec<Payload> {
+    let event = |(name, metric)| RemoEvent::of(name, metric, events, arrived);
+    let (sensors, motion) = (SENSORS.map(event), event(("mo", "motion")));
+    let newest = sensors.iter().chain([&motion]).filter_map(RemoEvent::time).max();
 
-    let all = SENSORS.map(|(name, _)| name).into_iter().chain(["mo"]);
-    let newest = all.filter_map(|name| time(name).ok().flatten()).max();
-
-    let put = |payload: &mut Payload, name: &str, metric: &str, value: &Value| match time(name) {
-        Ok(_) => drop(payload.put("", name, metric, value, SAME)),
-        Err(why) => payload.refused.push(Refusal::of(&format!("{name}/created_at"), why)),
-    };
     let mut measured = of(it, newest);
-
-    for (name, metric) in SENSORS {
-        if let Some(value) = value(name) {
-            put(&mut measured, name, metric, value);
-        }
+    for sensor in sensors {
+        sensor.put_into(&mut measured);
     }
 
-    let motion = value("mo").map(|value| {
-        let mut payload = of(it, time("mo").ok().flatten());
-        put(&mut payload, "mo", "motion", value);
-        payload
-    });
-    [measured].into_iter().chain(motion)
+    let mut payloads = vec![measured];
+    if motion.value.is_some() {
+        let mut moved = of(it, motion.time());
+        motion.put_into(&mut moved);
+        payloads.push(moved);
+    }
+    payloads
+}
+
+/// The newest event of one sensor.
+struct RemoEvent<'a> {
+    name: &'static str,
+    metric: &'static str,
+    value: Option<&'a Value>,
+    at: Result<Option<Timestamp>, Fault>,
+}
+
+impl<'a> RemoEvent<'a> {
+    fn of(name: &'static str, metric: &'static str, events: &'a Value, arrived: Timestamp) -> Self {
+        let event = events.get(name);
+        let created = event.and_then(|event| text(event, "created_at"));
+        let at = created.map(|created| {
+            let at = Timestamp::parse_absolute(created)?;
+            check_lead(at, arrived, MAX_AHEAD)?;
+            Ok(at)
+        });
+        Self { name, metric, value: event.and_then(|event| event.get("val")), at: at.transpose() }
+    }
+
+    /// The time of the event; `None` also if the time is impossible.
+    fn time(&self) -> Option<Timestamp> {
+        *self.at.as_ref().ok()?
+    }
+
+    fn put_into(self, payload: &mut Payload) {
+        let Some(value) = self.value else { return };
+        match self.at {
+            Ok(_) => drop(payload.put("", self.name, self.metric, value, SAME)),
+            Err(why) => {
+                payload.refused.push(Refusal::of(&format!("{}/created_at", self.name), why));
+            }
+        }
+    }
 }
 
 /// Reads a meter's properties. Each property has its own time of reading.

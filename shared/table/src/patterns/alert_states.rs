@@ -49,7 +49,7 @@ impl<D: Db> Patterns<'_, D> {
         after: Option<&str>,
         limit: usize,
     ) -> StoreResult<DueStates> {
-        let (due_until, beyond_clock_error) = AlertState::due_bounds(now);
+        let (due_until, unjudged_from) = AlertState::due_bounds(now);
         let start = after.map(|sk| ItemKey { pk: ALERT_STATES.to_owned(), sk: sk.to_owned() });
         // The limit also counts the states that the filter leaves out:
         // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Other.html
@@ -59,7 +59,7 @@ impl<D: Db> Patterns<'_, D> {
             consistent: false,
             filter: vec![any([
                 at_most(DUE, Attribute::text(&due_until)),
-                above(DUE, Attribute::text(&beyond_clock_error)),
+                above(DUE, Attribute::text(&unjudged_from)),
             ])],
             ..states(None)
         };
