@@ -70,12 +70,8 @@ impl RetryMemory {
 
     /// Removes the keys that this request has tried to write from the memory of other requests: their values may now be
     /// overwritten.
-    pub(crate) fn forget_in_other_requests<'a>(
-        &self,
-        request: RequestHash,
-        tried: impl Iterator<Item = &'a Reading>,
-    ) {
-        let tried: HashSet<u64> = tried.map(|reading| self.key(reading)).collect();
+    pub(crate) fn forget_in_other_requests(&self, request: RequestHash, tried: &[Reading]) {
+        let tried: HashSet<u64> = tried.iter().map(|reading| self.key(reading)).collect();
         let mut throttled = self.throttled();
         for (_, stored) in throttled.iter_mut().filter(|(other, _)| **other != request) {
             stored.keys.retain(|key| !tried.contains(key));
@@ -83,13 +79,8 @@ impl RetryMemory {
     }
 
     /// Remembers the readings that a throttled request has stored.
-    pub(crate) fn keep<'a>(
-        &self,
-        request: RequestHash,
-        stored: impl Iterator<Item = &'a Reading>,
-        now: Timestamp,
-    ) {
-        let keys: Vec<u64> = stored.map(|reading| self.key(reading)).collect();
+    pub(crate) fn keep(&self, request: RequestHash, stored: &[Reading], now: Timestamp) {
+        let keys: Vec<u64> = stored.iter().map(|reading| self.key(reading)).collect();
         let mut throttled = self.throttled();
         let remembered: usize = throttled.values().map(|stored| stored.keys.len()).sum();
         if remembered + keys.len() > MAX_REMEMBERED {
@@ -135,7 +126,7 @@ mod tests {
         let all: Vec<_> = (0..4).map(|n| reading(n, "1")).collect();
         let request = memory.hash_of(&all, REPLACING);
         assert_eq!(written(&memory, request, &all, 0), [0, 1, 2, 3]);
-        memory.keep(request, all[1..3].iter(), at_second(0));
+        memory.keep(request, &all[1..3], at_second(0));
         assert_eq!(written(&memory, request, &all, 1), [0, 3]);
         assert_eq!(written(&memory, request, &all, 119), [0, 3]);
         assert_eq!(written(&memory, request, &all, 120), [0, 1, 2, 3]);
@@ -145,7 +136,7 @@ mod tests {
     fn any_other_request_is_stored_as_it_is() {
         let memory = RetryMemory::default();
         let all: Vec<_> = (0..4).map(|n| reading(n, "1")).collect();
-        memory.keep(memory.hash_of(&all, REPLACING), all.iter(), at_second(0));
+        memory.keep(memory.hash_of(&all, REPLACING), &all, at_second(0));
         let corrected: Vec<_> = (0..4).map(|n| reading(n, "2")).collect();
         let merging = StoreOptions { merge: true, ..REPLACING };
         let with_rooms = StoreOptions { keeps_rooms: true, ..REPLACING };
@@ -165,11 +156,11 @@ mod tests {
         let memory = RetryMemory::default();
         let all: Vec<_> = (0..4).map(|n| reading(n, "1")).collect();
         let request = memory.hash_of(&all, REPLACING);
-        memory.keep(request, all.iter(), at_second(0));
+        memory.keep(request, &all, at_second(0));
         let other = [reading(2, "2")];
-        memory.forget_in_other_requests(memory.hash_of(&other, REPLACING), other.iter());
+        memory.forget_in_other_requests(memory.hash_of(&other, REPLACING), &other);
         assert_eq!(written(&memory, request, &all, 1), [2]);
-        memory.forget_in_other_requests(request, all.iter());
+        memory.forget_in_other_requests(request, &all);
         assert_eq!(written(&memory, request, &all, 1), [2], "its own are no others");
     }
 
@@ -178,7 +169,7 @@ mod tests {
         let memory = RetryMemory::default();
         let some = |n| [reading(n, "1"), reading(n + 1, "1")];
         for n in [0, 100] {
-            memory.keep(memory.hash_of(&some(n), REPLACING), some(n)[..1].iter(), at_second(n));
+            memory.keep(memory.hash_of(&some(n), REPLACING), &some(n)[..1], at_second(n));
         }
         let left =
             |n, now| written(&memory, memory.hash_of(&some(n), REPLACING), &some(n), now).len();
@@ -192,8 +183,8 @@ mod tests {
         let many: Vec<_> = (0..40_000).map(|n| reading(n, "1")).collect();
         let more: Vec<_> = (40_000..60_000).map(|n| reading(n, "1")).collect();
         let [first, second] = [&many, &more].map(|readings| memory.hash_of(readings, REPLACING));
-        memory.keep(first, many.iter(), at_second(0));
-        memory.keep(second, more.iter(), at_second(0));
+        memory.keep(first, &many, at_second(0));
+        memory.keep(second, &more, at_second(0));
         assert!(written(&memory, second, &more, 0).is_empty());
         assert_eq!(written(&memory, first, &many, 0).len(), 40_000);
     }

@@ -1,6 +1,5 @@
 //! Stores readings, with the rooms that the registry has. Parses no request.
 
-use std::collections::HashSet;
 use std::mem;
 
 use chrono::TimeDelta;
@@ -147,16 +146,25 @@ impl<C: Clock> Pipeline<C> {
         request_hash: RequestHash,
     ) -> Vec<Reading> {
         let mut timed = mem::take(&mut request.timed);
-        // Readings that were not looked up are taken out already.
+        // `prepare` has counted those of the devices that were not looked up. These are the others.
         let before = self.retries.split_off_stored(request_hash, &mut timed, self.clock.now());
         let mut stored = request.report.add_stored_before(before);
 
         let put = self.put(session, &timed.readings, request.options).await;
-        self.note_attempt(request_hash, &timed.readings, &put);
-        stored.extend(request.report.add(timed, put));
+        // Other requests have to write their own values of these keys again.
+        self.retries.forget_in_other_requests(request_hash, &timed.readings);
+        let written = request.report.add(timed, put);
 
         // Readings without a timestamp come last: a timestamp in the request may be the same as their time of arrival.
-        self.add_arrivals(session, request, &mut stored).await;
+        let arrived = self.add_arrivals(session, request).await;
+
+        // The sender repeats a throttled request. The repetition skips what is stored.
+        if let Some(StoreError::Throttled(_)) = request.report.cause {
+            self.retries.keep(request_hash, &written, self.clock.now());
+        }
+
+        stored.extend(written);
+        stored.extend(arrived);
         stored
     }
 
@@ -172,18 +180,6 @@ impl<C: Clock> Pipeline<C> {
             session.merge_readings(readings, retention).await
         } else {
             session.put_readings(readings, retention).await
-        }
-    }
-
-    /// Updates the memory of retries after a write. Other requests forget the keys of this write: they have to write
-    /// their own values again. If the table throttled this write, its retry skips what is stored.
-    fn note_attempt(&self, request_hash: RequestHash, tried: &[Reading], put: &PutOutcome) {
-        self.retries.forget_in_other_requests(request_hash, tried.iter());
-
-        if let Some(StoreError::Throttled(_)) = put.cause {
-            let not_stored: HashSet<_> = put.not_stored.iter().collect();
-            let stored = tried.iter().enumerate().filter(|(n, _)| !not_stored.contains(n));
-            self.retries.keep(request_hash, stored.map(|(_, reading)| reading), self.clock.now());
         }
     }
 
@@ -215,13 +211,12 @@ impl<C: Clock> Pipeline<C> {
     }
 
     /// Stores readings at their time of arrival and overwrites no reading. If a device sends twice within a
-    /// millisecond, the second reading is stored a millisecond later.
+    /// millisecond, the second reading is stored a millisecond later. Returns the stored readings.
     async fn add_arrivals(
         &self,
         session: Session<'_, impl Store>,
         request: &mut StoreRequest<'_>,
-        stored: &mut Vec<Reading>,
-    ) {
+    ) -> Vec<Reading> {
         let PlacedReadings { readings, origins } = mem::take(&mut request.arrivals);
         let mut outcomes = Vec::with_capacity(readings.len());
         // A request under way takes some 13 KB of memory, so only a few are made at a time.
@@ -232,7 +227,7 @@ impl<C: Clock> Pipeline<C> {
             outcomes.extend(join_all(adding).await);
         }
 
-        let report = &mut request.report;
+        let (report, mut stored) = (&mut request.report, Vec::new());
         for (outcome, origins) in outcomes.into_iter().zip(origins) {
             match outcome {
                 Ok(Some(reading)) => {
@@ -251,6 +246,7 @@ impl<C: Clock> Pipeline<C> {
                 }
             }
         }
+        stored
     }
 
     /// Stores a reading at the first free millisecond. Returns the reading as stored; `None` if no millisecond is free.
