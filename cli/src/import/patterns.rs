@@ -69,7 +69,7 @@ impl NamePatterns {
     }
 
     /// Whether a pattern matches this text. Notes the patterns that match.
-    pub(super) fn name(&self, text: &str) -> bool {
+    pub(super) fn matches(&self, text: &str) -> bool {
         let mut unmatched = self.unmatched.names();
         let mut matching = self.patterns.iter().filter(|pattern| is_match(pattern, text));
         // All patterns are tried only while one of them has matched nothing.
@@ -91,19 +91,20 @@ impl NamePatterns {
             return Some(reading);
         }
 
-        if self.name(reading.device.as_str()) {
+        if self.matches(reading.device.as_str()) {
             notes.leave_out("readings of devices that --except names");
             return None;
         }
 
-        let named = reading.metrics().keys().filter(|name| self.name(name.as_str())).count();
+        let named = reading.metrics().keys().filter(|name| self.matches(name.as_str())).count();
         if named == 0 {
             return Some(reading);
         }
 
         notes.leave_out_many("values of metrics that --except names", named as u64);
-        let left = reading.metrics().iter().filter(|(name, _)| !self.name(name.as_str()));
+        let left = reading.metrics().iter().filter(|(name, _)| !self.matches(name.as_str()));
         let left = left.map(|(name, value)| (name.clone(), value.clone())).collect();
+        // An error means that no metric is left.
         Reading::stored(reading.device, reading.at, reading.room, left).ok()
     }
 }
@@ -174,9 +175,9 @@ mod tests {
             NamePatterns::of(&["sensor.*".to_owned(), "typo".to_owned(), "a".to_owned()]);
         let said = || patterns.unmatched("--except");
         assert_eq!(said().unwrap(), r#"--except matches nothing: "a", "sensor.*", "typo""#);
-        assert!(patterns.clone().name("sensor.a") && !patterns.name("other"));
+        assert!(patterns.clone().matches("sensor.a") && !patterns.matches("other"));
         assert_eq!(said().unwrap(), r#"--except matches nothing: "a", "typo""#);
-        assert!(patterns.name("typo") && patterns.name("a"));
+        assert!(patterns.matches("typo") && patterns.matches("a"));
         assert_eq!((said(), patterns.has_unmatched()), (None, false));
     }
 

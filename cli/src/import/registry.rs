@@ -165,12 +165,12 @@ impl RegistryLine {
 
     /// Returns the line without the metrics that match the patterns; `None` if its device matches.
     pub(super) fn without(mut self, except: &NamePatterns) -> Option<Self> {
-        if self.device.as_ref().is_some_and(|device| except.name(device.as_str())) {
+        if self.device.as_ref().is_some_and(|device| except.matches(device.as_str())) {
             return None;
         }
-        self.metrics.retain(|metric| !except.name(&metric.name));
+        self.metrics.retain(|metric| !except.matches(&metric.name));
         if let Some(patch) = &mut self.patch {
-            patch.metrics.retain(|name, _| !except.name(name.as_str()));
+            patch.metrics.retain(|name, _| !except.matches(name.as_str()));
         }
         Some(self)
     }

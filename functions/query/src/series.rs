@@ -53,8 +53,8 @@ pub(crate) async fn series(
     let groups = found.groups(request.grouping, &devices);
     // Values that share a row need one unit. Rooms have rows of their own, so their units may differ.
     let is_one_row_for_all = groups.first().is_some_and(|group| group.of == GroupOf::Together);
-    // The columns of all devices, for units and the header of CSV. Unless rows are by room, `add` replaces them with
-    // the columns of the group.
+    // The columns of all devices. By room, they are the header of CSV and the units of the answer. Otherwise `add`
+    // replaces them with the columns of the only group.
     let header = MetricColumns::choose(&request, &requested, &devices, is_one_row_for_all)?;
     // The requested metrics to which at least one function applies.
     let names = header.names();

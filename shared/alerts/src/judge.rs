@@ -368,6 +368,7 @@ impl<'a> MessageMaker<'a> {
         }
 
         let (since, fired) = (self.told.since, self.told.fired);
+        // An ended episode that overlaps the told one. Late readings may have moved the begin and the end.
         let is_told = |change: &&EpisodeChange| {
             Some(change.episode.since) <= fired && change.ended.is_some() && change.ended >= since
         };

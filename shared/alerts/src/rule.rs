@@ -257,8 +257,8 @@ impl Rule {
         }
     }
 
-    /// Whether the phases of all episodes are the same by another rule. The rules may differ in their names, in their
-    /// pauses, and in the messages that they make of phases.
+    /// Whether another rule makes the same phases of the same readings. The rules may differ in their names, their
+    /// pauses, their settings of messages, and the times when they were saved.
     pub fn judges_as(&self, other: &Self) -> bool {
         let of_other = other.clone();
         let same = Self {

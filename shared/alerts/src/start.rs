@@ -11,11 +11,15 @@ use crate::{MAX_AHEAD, MAX_BACK, MAX_BACK_FIRING, SETTLING};
 /// The instant at which a fold begins, and the phase there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
+    /// The instant after which all readings have to be read.
     pub(crate) from: Timestamp,
     pub(crate) fold: Fold,
     before: ReadingsBefore,
+    /// The earliest time from which means of a room are read to find the newest decisive one.
     looks_back_to: Timestamp,
+    /// Whether the phase of the state goes on if no decisive reading was found.
     keeps_phase: bool,
+    /// The begin of an episode that may have lost its cause.
     doubted: Option<Timestamp>,
 }
 
@@ -60,7 +64,7 @@ impl Start {
         let newest = now.saturating_add(MAX_AHEAD - SETTLING);
         let is_same_rule = state.changed == rule.changed;
         if state.anchor.at > newest || !is_same_rule {
-            return Self { keeps_phase: is_same_rule, ..Self::by_decisive_in(state, day) };
+            return Self { keeps_phase: is_same_rule, ..Self::in_doubted_episode(state, day) };
         }
 
         let (anchor, fold) = (state.anchor.at, state.anchor.fold.clone());
@@ -77,7 +81,7 @@ impl Start {
         if touched < from {
             Self::out_of_reach(state, from)
         } else if touched <= anchor {
-            Self::within_history(state, from)
+            Self::in_known_episode(state, from)
         } else if is_at_rest && from > anchor {
             Self { before: ReadingsBefore::Newest, ..Self::by_decisive_reading(from) }
         } else {
@@ -98,7 +102,7 @@ impl Start {
             Some(state) if touched.is_some_and(|touched| touched < from) => {
                 Self::out_of_reach(state, from)
             }
-            Some(state) => Self::within_history(state, from),
+            Some(state) => Self::in_known_episode(state, from),
             None => Self::by_decisive_reading(from),
         }
     }
@@ -116,7 +120,7 @@ impl Start {
             looks_back_to: looks_back_to.max(earliest),
             // An episode whose begin is not read cannot be taken back.
             keeps_phase: begin < earliest,
-            ..Self::by_decisive_in(state, day)
+            ..Self::in_doubted_episode(state, day)
         }
     }
 
@@ -137,18 +141,18 @@ impl Start {
     fn out_of_reach(state: &EpisodeState, from: Timestamp) -> Self {
         let episode = state.fold.phase.fired_episode();
         let doubted = episode.map(|episode| episode.since);
-        Self { doubted, ..Self::by_decisive_in(state, from) }
+        Self { doubted, ..Self::in_doubted_episode(state, from) }
     }
 
-    /// A start in the episode that ran at `from` according to the state, if the readings before show that the episode
-    /// still ran.
-    fn by_decisive_in(state: &EpisodeState, from: Timestamp) -> Self {
-        Self { before: ReadingsBefore::Decisive, ..Self::within_history(state, from) }
+    /// A start in the episode that ran at `from` according to the state. The state is doubted: only a decisive reading
+    /// shows whether the episode still ran.
+    fn in_doubted_episode(state: &EpisodeState, from: Timestamp) -> Self {
+        Self { before: ReadingsBefore::Decisive, ..Self::in_known_episode(state, from) }
     }
 
     /// A start before the anchor, within the episode that ran at `from` according to the state. If that episode has
     /// ended, or if there was no episode, the readings before show the phase: the touched reading may have ended it.
-    fn within_history(state: &EpisodeState, from: Timestamp) -> Self {
+    fn in_known_episode(state: &EpisodeState, from: Timestamp) -> Self {
         let mut start = Self::by_decisive_reading(from);
         if let Some(phase) = state.fold.phase.running_at(from) {
             start.fold.phase = phase;

@@ -61,8 +61,9 @@ impl<S: Store> JudgingSession<'_, S> {
     ///
     /// - Budgets and counters: never, because they wait for whole quarters of an hour.
     /// - Other rules on up to `MAX_FEW` devices: always.
-    /// - Rules on more devices: only if they limit a metric, and the quarter of a late reading may have a rollup. For the
-    ///   rest `rollup` stores a recheck if a quarter breaks the rule.
+    /// - Rules on more devices: only if they limit a metric, and the quarter of a late reading may have a rollup. All
+    ///   other readings are judged later: `rollup` stores a recheck of the device when it folds a quarter that breaks
+    ///   the rule.
     ///
     /// Devices whose newest reading in the batch is over 31 days old are ignored. If rules or states cannot be read,
     /// the report asks to judge all other devices again. If devices cannot be read for now, it asks to judge these

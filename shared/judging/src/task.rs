@@ -124,8 +124,8 @@ impl<S: Store> JudgingSession<'_, S> {
             report.add(key, result);
         }
 
-        // The next call begins with the skipped tasks of a throttled device, and not after the last task that was
-        // tried, unless the time ran out.
+        // The next call begins after the task that was throttled, and so with the skipped tasks after it. If the time
+        // ran out, the next call begins after the last task that was tried.
         if let Some(begin_after) = last_throttled.filter(|_| !report.is_cut) {
             self.judging.progress.note(trigger, &begin_after);
         }

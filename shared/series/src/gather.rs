@@ -253,8 +253,8 @@ struct Gathering<'a, S> {
     /// The whole days among these ranges, whose rollups are outdated.
     outdated_days: Vec<TimeRange>,
     /// The length of time for which readings may still replace outdated rollups: the question's `max_read`, at most
-    /// [`MAX_READ`], less the time that is read anyway. If more time is read anyway, it is negative, and no rollup is
-    /// replaced.
+    /// [`MAX_READ`], less the time that is read anyway. If more time is read anyway, as `max_read` may permit, it is
+    /// negative, and no rollup is replaced.
     refoldable: TimeDelta,
     wants_day_before: bool,
 }
@@ -438,7 +438,7 @@ impl<'a, S: Store> Gathering<'a, S> {
     /// Folds the last gap from readings, if the newest daily rollup shows that readings cost less than quarters. Also
     /// folds the range that follows the gap and is read anyway. Returns whether the gap is done. It is not done if
     /// there is no daily rollup, or if there are more readings than expected; the attempt then costs at most as much as
-    /// the quarters.
+    /// the quarters from the gap until now.
     async fn fold_last_gap(
         &mut self,
         gap: Option<&TimeRange>,
@@ -467,8 +467,8 @@ impl<'a, S: Store> Gathering<'a, S> {
         Ok(true)
     }
 
-    /// The largest number of readings that cost no more than the quarters of the gap. `None` if the gap is too long, or
-    /// if the newest daily rollup shows that quarters cost less.
+    /// The largest number of readings that cost no more than the quarters from the gap until now. `None` if the gap is
+    /// too long ago, or if the newest daily rollup shows that quarters cost less.
     fn limit_of_newest(&self, gap: &TimeRange, newest: &StoredRollup) -> Option<usize> {
         let age = self.question.now.since(gap.from());
         if age > MAX_NEWEST.min(self.question.max_read) {
@@ -603,8 +603,8 @@ impl<'a, S: Store> Gathering<'a, S> {
         )))
     }
 
-    /// Finds when a moved device with a counter sent its first reading in the new room. Rollups do not show a reading
-    /// whose counter is 0.
+    /// Finds when a moved device with a counter sent its first reading in the new room. It is read, because a rollup
+    /// omits a counter's values of 0, so its first value may be later than the first reading.
     async fn date_moves(&mut self) -> Result<(), SeriesError> {
         let device = self.question.device;
         let mut rules = device.metrics().values().map(MetricRule::of);

@@ -393,12 +393,14 @@ impl<S: Store> NeighbourSearch<'_, S> {
         self.question.horizon.zone().day(date).unwrap_or(day.range)
     }
 
-    /// Takes a rollup's nearest values that lie beyond the time which the search has reached.
+    /// Takes a rollup's nearest values that lie beyond the time which the search has reached. A rollup of another room
+    /// ends the search: the device was elsewhere.
     fn take_rollup(&mut self, stored: &StoredRollup) {
         self.question.note_use(stored);
         let mut rooms = stored.rollup.rooms.iter();
         if rooms.any(|room| !self.question.is_about(room.as_ref())) {
             self.missing.clear();
+            return;
         }
 
         for (name, metric) in &stored.rollup.metrics {

@@ -145,10 +145,10 @@ impl<'a, D: Db> Patterns<'a, D> {
         limit: usize,
         keep: impl Fn(&T) -> bool + Send + Sync,
     ) -> StoreResult<ListPage<T>> {
-        let keep = |item: &Result<T, UnreadableItem>| item.as_ref().map_or(true, &keep);
+        let keeps = |item: &Result<T, UnreadableItem>| item.as_ref().map_or(true, &keep);
         let mut listing = Listing::default();
         loop {
-            let page = self.range(query.clone(), limit, keep, |_| 0).await?;
+            let page = self.range(query.clone(), limit, keeps, |_| 0).await?;
             for item in page.items {
                 match item {
                     Ok(found) => listing.found.push(found),
@@ -156,10 +156,10 @@ impl<'a, D: Db> Patterns<'a, D> {
                 }
             }
 
-            // The caller reads the next page from the last readable item on. So each page but the last needs a readable
-            // item.
-            let damaged = listing.unreadable.last().filter(|_| listing.found.is_empty());
-            let Some(UnreadableItem { pk, sk, .. }) = damaged.filter(|_| page.has_more) else {
+            // The caller goes on after the last readable item. If there is none, the next page is read here.
+            let has_position = !listing.found.is_empty();
+            let damaged = listing.unreadable.last().filter(|_| page.has_more && !has_position);
+            let Some(UnreadableItem { pk, sk, .. }) = damaged else {
                 return Ok(ListPage { listing, has_more: page.has_more });
             };
             query.start = Some(ItemKey { pk: pk.clone(), sk: sk.clone() }.into_item());

@@ -60,7 +60,7 @@ impl Selection {
             "points of series that --except names"
         } else {
             let is_named =
-                |field: &str| self.except.name(field) || self.except.name(&unescaped(field));
+                |field: &str| self.except.matches(field) || self.except.matches(&unescaped(field));
             point.fields.retain(|(field, _)| !is_named(field));
             if !point.fields.is_empty() {
                 return true;
@@ -82,14 +82,14 @@ fn names(patterns: &NamePatterns, point: &Point) -> bool {
     let mut names = vec![point.series(), point.measurement.clone()];
     names.extend(point.entity());
     names.extend(values.map(ToOwned::to_owned));
-    names.iter().any(|name| patterns.name(name) || patterns.name(&unescaped(name)))
+    names.iter().any(|name| patterns.matches(name) || patterns.matches(&unescaped(name)))
 }
 
 /// Notes which names the tags of a point have, while one of the wanted names was in no point.
 pub(in crate::import) fn meet_tags(tags: &NamePatterns, point: &Point) {
     if tags.has_unmatched() {
         for tag in split(&point.tags, ',') {
-            tags.name(&unescaped(split(tag, '=')[0]));
+            tags.matches(&unescaped(split(tag, '=')[0]));
         }
     }
 }

@@ -108,11 +108,11 @@ impl IntroductionCounts {
 
         for id in devices {
             match all_counted.get(id) {
-                None => new.not_counted.insert(id.clone()),
-                Some(name) if *name == sender.name => new.counted.insert(id.clone()),
+                None => drop(new.not_counted.insert(id.clone())),
+                Some(name) if *name == sender.name => drop(new.counted.insert(id.clone())),
                 // Another sender introduced the device.
-                Some(_) => false,
-            };
+                Some(_) => {}
+            }
         }
 
         new

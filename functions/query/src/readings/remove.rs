@@ -68,9 +68,10 @@ pub(crate) async fn readings(call: &mut Call<'_, impl Store>) -> Result<Response
     Ok(Response::json(200, &body))
 }
 
-/// Makes alerts judge the device again from the start of a range on, but from no earlier time than judgements look
-/// back. If the whole range is earlier, they judge from its end. A range without readings is judged again too, because
-/// an earlier request may have deleted the readings and then failed.
+/// Makes alerts judge the device again from the start of a range on. A judgement looks back 31 days: of a longer range
+/// the recheck has the first instant within this time, and of an older range the last instant, which only tells that
+/// older readings have changed. A range without readings is judged again too, because an earlier request may have
+/// deleted the readings and then failed.
 async fn judge_again(
     device: &DeviceId,
     range: TimeRange,

@@ -2,15 +2,15 @@
 //! value.
 //!
 //! The registry says where a device is now. A device may have readings of a room in a range if it is there now, or if
-//! the table notes that it was there in the range's months. The rollup function writes these notes (`SEEN_IN#`) before
-//! each rollup. A note spans the months from a device's first reading in the room to its last, so a device that is
+//! the table notes that it was there in the range's months. The rollup function writes these notes (`SEEN_IN#`):
+//! from the stream for a reading that is left to the sweep, else before the rollup. A note spans the months from a device's first reading in the room to its last, so a device that is
 //! silent in the range is found too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::Problem;
 use chrono::TimeDelta;
-use domain::{DeviceId, Month, RoomId, TimeRange};
+use domain::{DeviceId, Month, RoomId, TimeRange, Timestamp};
 use runtime::registry::{FoundDevices, PageStart};
 use serde::Serialize;
 use series::{Horizon, MAX_DEVICES, too_many};
@@ -93,17 +93,13 @@ pub(crate) async fn now_or_seen_in_rooms(
     range: TimeRange,
     call: &mut Call<'_, impl Store>,
 ) -> Result<RoomDevices, Problem> {
-    let sealed = horizon.state().map(|state| horizon.believed(state.sealed()));
-    let end = range.to().min(call.session.now);
-    let has_lag = sealed.is_some_and(|sealed| end.since(sealed) > MAX_LAG);
-    let mut lack = has_lag.then_some(RoomsLack::RollupsBehind);
-
+    let mut lack = lack_of_notes(horizon, range, call.session.now);
     let page = PageStart { after: None, limit: MAX_DEVICES + 1 };
     let mut ids = BTreeSet::new();
     match registry.now_in_rooms(rooms, page, call.session, call.log).await? {
         Some(members) => ids.extend(members.ids),
         // If the whole range has rollups, the notes name all devices of the rooms, wherever these are now.
-        None if sealed.is_some_and(|sealed| range.to() <= sealed) => {}
+        None if sealed_until(horizon).is_some_and(|sealed| range.to() <= sealed) => {}
         None => lack = Some(RoomsLack::NoRoomIndex),
     }
 
@@ -119,6 +115,22 @@ pub(crate) async fn now_or_seen_in_rooms(
     registry.look_up(&ids, call.session).await?;
     ids.retain(|id| registry.device(id).is_some());
     Ok(RoomDevices { ids, seen, lack, units })
+}
+
+/// What answers about rooms lack if the rollup function, which notes the devices of each room, is hours behind.
+pub(crate) fn lack_of_notes(
+    horizon: &Horizon,
+    range: TimeRange,
+    now: Timestamp,
+) -> Option<RoomsLack> {
+    let end = range.to().min(now);
+    let has_lag = sealed_until(horizon).is_some_and(|sealed| end.since(sealed) > MAX_LAG);
+    has_lag.then_some(RoomsLack::RollupsBehind)
+}
+
+/// The time until which all devices' quarters are folded.
+fn sealed_until(horizon: &Horizon) -> Option<Timestamp> {
+    horizon.state().map(|state| horizon.believed(state.sealed()))
 }
 
 #[cfg(test)]

@@ -89,6 +89,26 @@ async fn health_tells_how_many_messages_wait() {
 }
 
 #[tokio::test]
+async fn an_answer_about_rooms_says_that_rollups_are_hours_behind() {
+    let bench = Bench::house("of a meter that is reset").await;
+    bench.seal(30, "UTC").await;
+    let range = format!("from={}&to={}", at_minute(0), at_minute(200));
+    for (minute, is_told) in [(149, false), (151, true)] {
+        bench.clock.set(at_minute(minute));
+        for (path, is_of_rooms) in
+            [("/rooms/hall/series?", true), ("/series?rooms=1&", true), ("/series?", false)]
+        {
+            for every in ["5m", "1h"] {
+                let answer = bench.get(&format!("{path}{range}&every={every}")).await.json();
+                let lack = answer["rooms_lack"].as_str().unwrap_or_default();
+                let is_lacking = lack.starts_with("rollups are hours behind");
+                assert_eq!(is_lacking, is_told && is_of_rooms, "{path} {every}: {answer}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_answer_from_rollups_says_when_they_are_behind() {
     let bench = Bench::house("of a meter that is reset").await;
     bench.seal(30, "UTC").await;
@@ -127,8 +147,10 @@ async fn an_answer_from_rollups_says_when_they_are_behind() {
         let by_readings = late.get(&format!("/devices/warm/series?{range}&every=5m")).await.json();
         assert_eq!(by_readings.get("rollups_lack"), None);
         // Which devices were in a room rollups tell.
-        let of_room = late.get(&format!("/rooms/hall/series?{range}&every=5m")).await.json();
-        assert_eq!(of_room.get("rollups_lack"), lack.as_ref(), "{of_room}");
+        for path in ["/rooms/hall/series?", "/series?rooms=1&"] {
+            let of_rooms = late.get(&format!("{path}{range}&every=5m")).await.json();
+            assert_eq!(of_rooms.get("rollups_lack"), lack.as_ref(), "{of_rooms}");
+        }
         let text =
             format!("rollups lag; they may lack changes of past readings since {}", backlog.since);
         let messages = is_told.then(|| json!([{"level": "warning", "text": text}]));

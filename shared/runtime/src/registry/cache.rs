@@ -47,7 +47,7 @@ pub struct CachedRegistry<C> {
     /// Held while the registry is read, so that concurrent requests share one read.
     read_lock: tokio::sync::Mutex<()>,
     /// The places of devices, used if memory does not hold the registry.
-    pub(super) places: PlaceCache<C>,
+    pub(super) cached_places: PlaceCache<C>,
     max_age: Duration,
     clock: C,
 }
@@ -120,7 +120,7 @@ impl<C: Clock> CachedRegistry<C> {
         Self {
             state: Mutex::default(),
             read_lock: tokio::sync::Mutex::new(()),
-            places: PlaceCache::new(place_age, clock.clone()),
+            cached_places: PlaceCache::new(place_age, clock.clone()),
             max_age,
             clock,
         }
@@ -432,7 +432,7 @@ impl<C: Clock> CachedRegistry<C> {
         let mut state = self.state();
         let State { current, kept, .. } = &mut *state;
         if current.as_ref().is_some_and(|snapshot| !snapshot.has_all_devices) {
-            return self.places.keep(&device);
+            return self.cached_places.keep(&device);
         }
 
         if kept.devices.len() < MAX_KEPT {
@@ -471,7 +471,7 @@ impl<C: Clock> CachedRegistry<C> {
         let mut state = self.state();
         let State { current, kept, .. } = &mut *state;
         if current.as_ref().is_some_and(|snapshot| !snapshot.has_all_rooms) {
-            return self.places.keep_room(&room.id);
+            return self.cached_places.keep_room(&room.id);
         }
 
         if kept.rooms.len() < MAX_KEPT {

@@ -55,7 +55,7 @@ impl<C: Clock> CachedRegistry<C> {
             if found.has_room(room) || wanted.contains(room) {
                 continue;
             }
-            if self.places.has_room(room) {
+            if self.cached_places.has_room(room) {
                 found.rooms.insert(room.clone());
             } else if wanted.len() < MAX_ROOMS_LOOKED_UP {
                 wanted.insert(room.clone());
@@ -98,8 +98,8 @@ impl<C: Clock> CachedRegistry<C> {
                 continue;
             }
 
-            // The place is taken out, and put back only if it is also enough for this reading.
-            let place = found.places.remove(id).or_else(|| self.places.get(id));
+            // A place that was enough for an earlier reading of the device may not be for this one, so it is taken out.
+            let place = found.places.remove(id).or_else(|| self.cached_places.get(id));
             let is_enough = |place: &CachedPlace| {
                 need == DeviceDetail::Places && suffices(place, reading, found)
             };

@@ -43,8 +43,9 @@ impl<C: Clock> CachedRegistry<C> {
         log.set("registry.observations", new.observations.len());
 
         let registering = new.observations.iter().take(MAX_REGISTERED).map(|(id, observation)| {
-            let is_known = |room: &RoomId| new.is_known_from_others(observation, room, found);
-            self.register(session, id, observation, is_known, found)
+            let is_known_from_others =
+                |room: &RoomId| new.is_known_from_others(observation, room, found);
+            self.register(session, id, observation, is_known_from_others, found)
         });
         let registering: Vec<_> = registering.collect();
         let results = stream::iter(registering).buffer_unordered(CONCURRENCY);
@@ -62,14 +63,14 @@ impl<C: Clock> CachedRegistry<C> {
         session: Session<'_, impl RegisterDevices>,
         id: &DeviceId,
         observation: &DeviceObservation,
-        is_known: impl Fn(&RoomId) -> bool,
+        is_known_from_others: impl Fn(&RoomId) -> bool,
         found: &FoundDevices,
     ) -> StoreResult<()> {
         let device = match found.device(id) {
             // Changed in memory only: the registry function stores in the table which rooms a device introduced.
             Some(device) => with_introduced_rooms(device, observation),
             None => {
-                let new = observation.new_device(id.clone(), is_known);
+                let new = observation.new_device(id.clone(), is_known_from_others);
                 match session.register_device(&new).await? {
                     Registration::Inserted => new,
                     Registration::Exists(device) => *device,
@@ -101,7 +102,7 @@ impl<C: Clock> CachedRegistry<C> {
     pub fn remember(&self, stored: &[Reading], found: &FoundDevices) {
         let Some(current) = self.current() else { return };
         let has_room =
-            |room: &RoomId| current.rooms.contains_key(room) || self.places.has_room(room);
+            |room: &RoomId| current.rooms.contains_key(room) || self.cached_places.has_room(room);
         let device_now = |id: &DeviceId| current.devices.get(id).or_else(|| found.devices.get(id));
 
         // Most readings change nothing. This test is cheaper than summarising them.
@@ -169,6 +170,7 @@ impl<'a> FirstNames<'a> {
     }
 
     /// Whether a room is known without this device: it is registered, or another device of the request introduces it.
+    /// False for a room that this device introduces, because a new device notes the rooms that it introduces.
     fn is_known_from_others(
         &self,
         observation: &DeviceObservation,

@@ -44,8 +44,8 @@ pub(crate) struct QuestionDevices {
     pub(crate) rooms: Option<BTreeSet<RoomId>>,
     /// The registry, and devices that were read because memory does not hold them.
     registry: FoundDevices,
-    /// The devices that are or were in the rooms. Without `rooms`, only `seen` may be filled, for
-    /// rows by room.
+    /// The devices that are or were in the rooms. Without `rooms`, only `seen` and `lack` may be filled, for rows by
+    /// room.
     pub(crate) of_rooms: RoomDevices,
 }
 
@@ -124,6 +124,7 @@ impl QuestionDevices {
         if search.is_by_room {
             let rooms = self.snapshot().rooms.keys();
             self.of_rooms.seen = presence::seen_in_each(call.session, rooms, range).await?;
+            self.of_rooms.lack = presence::lack_of_notes(horizon, range, call.session.now);
         }
         Ok(())
     }

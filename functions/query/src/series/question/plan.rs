@@ -8,7 +8,7 @@ use domain::{CalendarUnit, Device, TimeRange, Timestamp, Zone};
 use serde::Serialize;
 use series::{DeviceQuestion, DeviceRows, Grid, Horizon, Level, RollupLag, UnfoldedChanges};
 
-use super::request::{QueryScope, SeriesRequest};
+use super::request::{Grouping, QueryScope, SeriesRequest};
 use crate::ports::Store;
 use crate::registry::presence::RoomsLack;
 use crate::shared_state::Call;
@@ -22,7 +22,7 @@ pub(crate) struct RowPlan {
     zone: Zone,
     pub(crate) now: Timestamp,
     /// Changes that the rollups do not have yet. `None` if the answer uses no rollups, neither for its rows nor to find
-    /// the devices of a room or home.
+    /// the devices of rooms.
     unfolded: Option<UnfoldedChanges>,
 }
 
@@ -36,10 +36,10 @@ impl RowPlan {
         let zone = request.zone(horizon.zone());
         let (grid, unit) = (request.grid(zone)?, request.unit);
 
-        // For a room, rollups are used even if rows are made from readings, because rollups say which devices were
-        // there.
+        // For rooms, rollups are used even if rows are made from readings, because rollups say which devices were there.
+        let is_of_rooms = scope.is_of_rooms() || request.grouping == Grouping::ByRoom;
         let mut unfolded = None;
-        if Level::of(unit) > Level::Readings || scope.is_of_rooms() {
+        if Level::of(unit) > Level::Readings || is_of_rooms {
             unfolded = Some(UnfoldedChanges::read(call.session, &horizon).await?);
         }
 
