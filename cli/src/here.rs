@@ -51,8 +51,8 @@ impl Here {
         Ok(here)
     }
 
-    /// The name that is the same wherever the directory is named: its absolute path without links. The progress of an
-    /// import has it, because a relative path means another directory elsewhere.
+    /// The absolute path without links. The progress of an import stores it, because a relative path names another
+    /// directory elsewhere.
     pub(crate) fn identity(&self) -> String {
         let absolute = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
         canonical(&absolute).unwrap_or(absolute).display().to_string()

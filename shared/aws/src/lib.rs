@@ -27,7 +27,7 @@ pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The settings of a client of one service in `region`, or at `endpoint` if there is one. If there is a `ca_bundle`,
 /// the client trusts its certificates instead of Amazon's and the system's.
 ///
-/// By default, the SDK would pause for seconds before it retries.
+/// Retries begin sooner than by the SDK's default, which pauses for seconds.
 pub fn settings(
     region: &str,
     endpoint: Option<&str>,

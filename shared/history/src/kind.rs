@@ -144,7 +144,7 @@ pub fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Result<Fo
         return Ok(format);
     }
 
-    // Before the file's name counts: a power cut leaves a file of zeros.
+    // Checked before the file's name: a power cut may leave a file that consists of zeros.
     if bytes.contains(&0) {
         bail!("{shown} is not a text; {KNOWN}");
     }
