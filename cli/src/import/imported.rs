@@ -278,7 +278,7 @@ impl<'a> Imported<'a> {
             Err(why) => Ended { is_lossy: false, text: format!("not read back: {why}") },
         };
 
-        // Without the table, the report does not tell what devices had before.
+        // If the table was not read, the report lacks what devices had before, so it cannot take the import back.
         let is_past_known = table.is_ok();
         let has_address = state.import.url.is_some();
         if let Some(report) = state.into_report()?

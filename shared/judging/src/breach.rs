@@ -63,8 +63,8 @@ impl Breaches {
         })
     }
 
-    /// Whether a quarter breaks a rule on the device. So breaches in lost batches are found, and breaches of rules on
-    /// many devices.
+    /// Whether a quarter breaks a rule on the device. This finds breaches whose stream batch was lost, and breaches of
+    /// rules on many devices, which batches leave out.
     pub fn has(&self, device: &Device, quarter: &Rollup) -> bool {
         self.is_breached(quarter, |scope| is_about(scope, device.id(), Some(device)))
     }

@@ -273,8 +273,8 @@ impl<'a> BillFold<'a> {
         vec![LinePart { zone, amount: quantity.times(&price), quantity }]
     }
 
-    /// Notes what a step lacks: energy that is unknown, energy that was measured over several prices, or a line with a
-    /// price for used energy.
+    /// Notes what makes a step incomplete: its energy is unknown, its energy was measured over several prices, or no
+    /// line has a price for used energy.
     fn note_missing(&mut self, has_price: bool, step: &EnergyStep) {
         let used = step.used.clone().unwrap_or_default();
         if step.is_unknown {
