@@ -21,8 +21,7 @@ pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchor
 
     let is_of_log = |at: i64| ends.binary_search(&at).is_ok();
     let mut failed = None;
-
-    let behind = ends.partition_point(|end| match client.first_from(device, metric, *end) {
+    let imported = ends.partition_point(|end| match client.first_from(device, metric, *end) {
         Ok(found) => found.is_some_and(|(at, _)| is_of_log(at)),
         Err(error) => {
             failed.get_or_insert(error);
@@ -33,21 +32,16 @@ pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchor
         return Err(error);
     }
 
-    let from = ends.get(behind).copied().unwrap_or_else(|| ends[ends.len() - 1] + 1);
-    anchors.live = client.first_from(device, metric, from)?.map(|(at, _)| at);
+    let after_imported = ends.get(imported).copied().unwrap_or_else(|| ends[ends.len() - 1] + 1);
+    anchors.live = client.first_from(device, metric, after_imported)?.map(|(at, _)| at);
 
     for (device, metric) in counters {
-        let found = match anchors.live {
-            Some(live) => client.first_from(&device, &metric, live)?,
-            None => client.first_from(&device, &metric, *first)?,
-        };
-        let found = match found {
-            Some(found) => Some(found),
-            None => client.last_before(&device, &metric, *first)?,
-        };
-        if let Some(found) = found {
-            anchors.counters.insert((device, metric), found);
+        let from = anchors.live.unwrap_or(*first);
+        let mut found = client.first_from(&device, &metric, from)?;
+        if found.is_none() {
+            found = client.last_before(&device, &metric, *first)?;
         }
+        anchors.counters.extend(found.map(|found| ((device, metric), found)));
     }
 
     Ok(anchors)

@@ -156,8 +156,15 @@ fn bytes(reading: &Reading) -> u64 {
 }
 
 impl fmt::Display for Estimate {
-    #[expect(clippy::cast_precision_loss, reason = "an estimate in dollars")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_contents(f)?;
+        self.write_cost(f)?;
+        write!(f, "{}", self.refusals)
+    }
+}
+
+impl Estimate {
+    fn write_contents(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.lists_series {
             writeln!(f, "series       {}", self.listed.len())?;
             self.listed.write(f, "points")?;
@@ -183,18 +190,21 @@ impl fmt::Display for Estimate {
         if self.registry > 0 {
             writeln!(f, "registry     {} devices and rooms", self.registry)?;
         }
+        Ok(())
+    }
 
+    #[expect(clippy::cast_precision_loss, reason = "an estimate in dollars")]
+    fn write_cost(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "requests     {}", self.requests)?;
         writeln!(f, "write units  {}", self.write_units())?;
 
-        let rollups = &self.rollups;
-        let (quarters, days) = (rollups.quarters(), rollups.days());
+        let (quarters, days) = (self.rollups.quarters(), self.rollups.days());
         writeln!(f, "rollups      {quarters} of 15 minutes, {days} of days")?;
-        let units = (rollups.write_units(), rollups.read_units());
-        writeln!(f, "             {} write units, {} read units", units.0, units.1)?;
+        let (written, read) = (self.rollups.write_units(), self.rollups.read_units());
+        writeln!(f, "             {written} write units, {read} read units")?;
 
         let requests = self.requests as f64 * (API_REQUEST + LAMBDA_REQUEST) / 1e6;
-        let rollups = (units.0 as f64 * WRITE_UNIT + units.1 as f64 * READ_UNIT) / 1e6;
+        let rollups = (written as f64 * WRITE_UNIT + read as f64 * READ_UNIT) / 1e6;
         let dollars = |write_units: f64| write_units * WRITE_UNIT / 1e6 + requests + rollups;
         let all = dollars(self.write_units() as f64);
         writeln!(
@@ -205,7 +215,7 @@ impl fmt::Display for Estimate {
 
         // The index has capacity units of its own.
         let of_table: u64 = self.devices.values().map(|written| written.kilobytes).sum();
-        let of_table = (of_table + units.0) as f64;
+        let of_table = (of_table + written) as f64;
         let pace = self.pace.unwrap_or(HOME_UNITS * HALF);
         let days = |write_units: f64| shown_time(write_units / pace);
         write!(f, "provisioned  {} at {pace} write units a second", days(of_table))?;
@@ -226,7 +236,7 @@ impl fmt::Display for Estimate {
             let share = thinned as f64 / count as f64;
             let (thin, thin_of_table) = (
                 dollars(self.write_units() as f64 * share) - requests * (1.0 - share),
-                (of_table - units.0 as f64) * share + units.0 as f64,
+                (of_table - written as f64) * share + written as f64,
             );
             write!(
                 f,
@@ -234,8 +244,7 @@ impl fmt::Display for Estimate {
                 days(thin_of_table)
             )?;
         }
-
-        write!(f, "{}", self.refusals)
+        Ok(())
     }
 }
 
