@@ -16,7 +16,7 @@ const QUARTERS: u64 = 96;
 /// The counted buckets of all readings.
 #[derive(Debug, Default)]
 pub(super) struct RollupEstimate {
-    /// Buckets are stored as hashes of eight bytes, as readings are.
+    /// Buckets are counted by hashes of eight bytes, to save memory.
     hasher: RandomState,
     quarters: HashSet<u64>,
     days: HashSet<u64>,

@@ -54,7 +54,7 @@ fn carry_named_rooms(readings: &mut [&mut Reading], found: &FoundDevices) {
 /// Removes from each reading the facts about its device and room that the registry or an earlier reading has already.
 /// `introduced` are the devices that the sender introduces; their readings also name the sender.
 ///
-/// If memory has only the room of a device, no fact is attached: the registry may have all facts already.
+/// If only the room of a device was looked up, no fact is attached: the registry has all facts of the reading already.
 pub(crate) fn keep_only_news(
     request: &mut StoreRequest<'_>,
     found: &FoundDevices,

@@ -78,6 +78,11 @@ impl RetryMemory {
         }
     }
 
+    /// Forgets a request that is stored as a whole. If it is sent again, it is another write.
+    pub(crate) fn forget(&self, request: RequestHash) {
+        self.throttled().remove(&request);
+    }
+
     /// Remembers the readings that a throttled request has stored.
     pub(crate) fn keep(&self, request: RequestHash, stored: &[Reading], now: Timestamp) {
         let keys: Vec<u64> = stored.iter().map(|reading| self.key(reading)).collect();

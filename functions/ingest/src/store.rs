@@ -146,7 +146,7 @@ impl<C: Clock> Pipeline<C> {
         request_hash: RequestHash,
     ) -> Vec<Reading> {
         let mut timed = mem::take(&mut request.timed);
-        // `prepare` has counted those of the devices that were not looked up. These are the others.
+        // Skips what an earlier attempt has stored. `prepare` has done so for devices that were not looked up.
         let before = self.retries.split_off_stored(request_hash, &mut timed, self.clock.now());
         let mut stored = request.report.add_stored_before(before);
 
@@ -159,8 +159,12 @@ impl<C: Clock> Pipeline<C> {
         let arrived = self.add_arrivals(session, request).await;
 
         // The sender repeats a throttled request. The repetition skips what is stored.
-        if let Some(StoreError::Throttled(_)) = request.report.cause {
-            self.retries.keep(request_hash, &written, self.clock.now());
+        match request.report.cause {
+            Some(StoreError::Throttled(_)) => {
+                self.retries.keep(request_hash, &written, self.clock.now());
+            }
+            Some(_) => {}
+            None => self.retries.forget(request_hash),
         }
 
         stored.extend(written);

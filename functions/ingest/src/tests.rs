@@ -146,7 +146,8 @@ impl Bench {
         let readings = self.store.readings();
         for device in self.devices().await {
             let mut own = readings.iter().filter(|reading| reading.device == *device.id());
-            let mut observation = DeviceObservation::of(own.next().expect("a reading"));
+            let Some(first) = own.next() else { continue };
+            let mut observation = DeviceObservation::of(first);
             own.for_each(|reading| observation.see(reading));
             let update = device.diff(&observation, |_| true);
             let updated = self.store.update_device(&device, &update, &invocation()).await;

@@ -64,11 +64,13 @@ pub fn fold_episodes(
 
     let mut maker = MessageMaker::after(state, rule, &fold, input.has_left, now);
     let watched = rule.watched();
-    let of_other = state.filter(|state| state.watched.as_ref().is_some_and(|was| *was != watched));
-    let of_same = state.filter(|_| of_other.is_none());
-    let acknowledged = of_same.and_then(|state| state.acknowledged_in(&fold, &changes));
+    // The state, if an edit has made the rule watch another metric since.
+    let watching_other =
+        state.filter(|state| state.watched.as_ref().is_some_and(|was| *was != watched));
+    let watching_same = state.filter(|_| watching_other.is_none());
+    let acknowledged = watching_same.and_then(|state| state.acknowledged_in(&fold, &changes));
     if rule.may_send(now) {
-        if let Some(other) = of_other {
+        if let Some(other) = watching_other {
             maker.tell_edited(other);
         }
         maker.tell_ended(&changes, range.judged_before);
@@ -172,11 +174,13 @@ pub fn begins_in_breach(rule: &Rule, observations: &[Observation]) -> bool {
 
 /// Whether a batch of one device, in order of time, certainly changes no state, so that no reading has to be read.
 ///
-/// A batch changes no state if the state is at rest and every value is within the clearing limit. A value between the
-/// clearing limit and the limit could prolong an earlier breach. A reading without a value may have replaced the one that
-/// ended the breach, unless the reading is newer than all judged ones. Without a state, the device may have come into the
-/// rule's group in a breach. A batch that is older than a day is skipped too, unless it may correct what an alert fires
-/// for. Younger late readings, as of a gateway that was offline for hours, may show a breach that still lasts.
+/// A batch changes no state if the state is at rest and every value is within the clearing limit. Not skipped are:
+///
+/// - a value between the clearing limit and the limit: it could prolong an earlier breach;
+/// - a reading without a value, unless it is newer than all judged readings: it may have replaced the reading that ended
+///   a breach, or the device may have come into the rule's group in a breach;
+/// - readings of the last day, as of a gateway that was offline for hours: they may show a breach that still lasts;
+/// - an older batch that may correct what an alert fires for.
 pub fn can_be_skipped(
     rule: &Rule,
     state: Option<&EpisodeState>,

@@ -150,8 +150,9 @@ impl Start {
         Self { before: ReadingsBefore::Decisive, ..Self::in_known_episode(state, from) }
     }
 
-    /// A start before the anchor, within the episode that ran at `from` according to the state. If that episode has
-    /// ended, or if there was no episode, the readings before show the phase: the touched reading may have ended it.
+    /// A start before the anchor. If the state's episode ran at `from` and still runs, it gives the phase. Otherwise the
+    /// decisive readings before show whether the episode that was told for that time went on: the touched reading may
+    /// have ended it.
     fn in_known_episode(state: &EpisodeState, from: Timestamp) -> Self {
         let mut start = Self::by_decisive_reading(from);
         if let Some(phase) = state.fold.phase.running_at(from) {

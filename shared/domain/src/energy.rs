@@ -111,12 +111,12 @@ fn inside(rollup: Option<&MetricRollup>) -> RowIncrease {
 }
 
 /// The integral of a power over each row; `None` where no value is valid. Each value is valid until the next value, and
-/// the last value until `now`, but no value for longer than `hold`.
+/// the last value until `end_of_last`, but no value for longer than `hold`.
 pub fn areas(
     rows: &[Row<'_>],
     neighbours: &Neighbours,
     hold: TimeDelta,
-    now: Timestamp,
+    end_of_last: Timestamp,
 ) -> Vec<Option<RowArea>> {
     let inside = |row: &Row<'_>| match row.rollup.map(|metric| &metric.of_kind) {
         // With a single value there is no time between values.
@@ -129,7 +129,8 @@ pub fn areas(
 
     // `inside` has the time between values of one row. Each pair adds the time up to a value of another row.
     for Pair { from, to, first, last } in pairs(rows, neighbours) {
-        let until = from.at.saturating_add(hold).min(to.map_or(now, |to| to.at)).max(from.at);
+        let until =
+            from.at.saturating_add(hold).min(to.map_or(end_of_last, |to| to.at)).max(from.at);
         for (row, area) in rows[first..=last].iter().zip(&mut areas[first..=last]) {
             let Some((start, end)) = overlap(row.range, from.at, until) else { continue };
             let time = end.since(start);

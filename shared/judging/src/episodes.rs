@@ -70,11 +70,11 @@ impl<S: Store> JudgingSession<'_, S> {
     ) -> Result<(Start, JudgedReadings)> {
         let RuleOnSubject { rule, touched, .. } = on_subject;
         let start = Start::of(&rule.definition, state, touched, self.table.now);
-        let start = self.with_begin(on_subject, start).await?;
+        let start = self.with_doubt_settled(on_subject, start).await?;
         match self.readings(on_subject, &start, silent_after).await {
             Err(SeriesError::OutOfReach(_)) => {
                 let start = Start::near(&rule.definition, state, touched, self.table.now);
-                let start = self.with_begin(on_subject, start).await?;
+                let start = self.with_doubt_settled(on_subject, start).await?;
                 let readings = self.readings(on_subject, &start, silent_after).await?;
                 Ok((start, readings))
             }
@@ -82,8 +82,13 @@ impl<S: Store> JudgingSession<'_, S> {
         }
     }
 
-    /// The start with an episode that goes on, if the readings at its begin still are a breach.
-    async fn with_begin(&self, on_subject: RuleOnSubject<'_>, start: Start) -> Result<Start> {
+    /// If the start doubts the episode that fires, reads the first readings of the episode. If they are still in breach,
+    /// the episode goes on; otherwise the start stays as it is.
+    async fn with_doubt_settled(
+        &self,
+        on_subject: RuleOnSubject<'_>,
+        start: Start,
+    ) -> Result<Start> {
         let (Some(begin), AlertSubject::Device(device)) =
             (start.doubted(), &on_subject.key.subject)
         else {
@@ -94,8 +99,9 @@ impl<S: Store> JudgingSession<'_, S> {
         Ok(if begins_in_breach(rule, &first) { start.keeping_phase() } else { start })
     }
 
-    /// Where the fold begins, and its readings, for the mean of a room whose past may have changed unseen. `None` for
-    /// other subjects, and if the table throttles the reads: new means are judged all the same, and the past an hour
+    /// Where the fold begins, and its readings, for the mean of a room whose past may have changed unseen. Once an hour
+    /// such a mean is folded again from a day back, because late readings of its devices store no recheck. `None` means
+    /// the usual fold: for other subjects, and if the table throttles the reads, so that the past is judged an hour
     /// later.
     async fn unseen_past(
         &self,

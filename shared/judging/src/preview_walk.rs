@@ -98,7 +98,7 @@ impl<S: Store> JudgingSession<'_, S> {
         while let Ok(range) = TimeRange::new(next.start(), next.end().min(to)) {
             let stored = by_start.remove(&range.from());
             let has_readings =
-                stored.as_ref().is_none_or(|stored| stored.has_readings(self.table.now));
+                stored.as_ref().is_none_or(|stored| stored.still_has_readings(self.table.now));
             let mut quarter =
                 Quarter { range, stored, has_readings, may_breach: false, may_clear: false };
             walk.note_effects(&mut quarter, &mut last);

@@ -5,6 +5,7 @@ mod cache;
 mod devices;
 mod found;
 mod gone;
+mod known_facts;
 mod look_up;
 mod place_cache;
 mod registration;

@@ -438,7 +438,7 @@ impl<'a, S: Store> Gathering<'a, S> {
     /// Folds the last gap from readings, if the newest daily rollup shows that readings cost less than quarters. Also
     /// folds the range that follows the gap and is read anyway. Returns whether the gap is done. It is not done if
     /// there is no daily rollup, or if there are more readings than expected; the attempt then costs at most as much as
-    /// the quarters from the gap until now.
+    /// the quarters of the range.
     async fn fold_last_gap(
         &mut self,
         gap: Option<&TimeRange>,
@@ -446,13 +446,13 @@ impl<'a, S: Store> Gathering<'a, S> {
     ) -> Result<bool, SeriesError> {
         let newest = days.iter().rfind(|day| !day.rollup.is_empty());
         let (Some(gap), Some(newest)) = (gap, newest) else { return Ok(false) };
-        let Some(limit) = self.limit_of_newest(gap, newest) else { return Ok(false) };
 
         // Readings right after the gap are read in any case, so the same query reads them.
         let following = self.ranges_to_read.iter().position(|range| range.from() == gap.to());
         let to = following.map_or(gap.to(), |index| self.ranges_to_read[index].to());
         let range = TimeRange::new(gap.from(), to).expect("it is at least as long as the gap");
 
+        let Some(limit) = self.limit_of_newest(range, newest) else { return Ok(false) };
         let order = Order::Ascending;
         let query = RangeQuery { range, order, after: None, limit, consistent: false };
         let page = self.session.device_readings(self.question.device.id(), &query).await?;
@@ -467,10 +467,10 @@ impl<'a, S: Store> Gathering<'a, S> {
         Ok(true)
     }
 
-    /// The largest number of readings that cost no more than the quarters from the gap until now. `None` if the gap is
-    /// too long ago, or if the newest daily rollup shows that quarters cost less.
-    fn limit_of_newest(&self, gap: &TimeRange, newest: &StoredRollup) -> Option<usize> {
-        let age = self.question.now.since(gap.from());
+    /// The largest number of readings that cost no more than the quarters of the range. `None` if the range began too
+    /// long ago, or if the newest daily rollup shows that quarters cost less.
+    fn limit_of_newest(&self, range: TimeRange, newest: &StoredRollup) -> Option<usize> {
+        let age = self.question.now.since(range.from());
         if age > MAX_NEWEST.min(self.question.max_read) {
             return None;
         }
@@ -481,7 +481,8 @@ impl<'a, S: Store> Gathering<'a, S> {
         let readings = usize::try_from(newest.rollup.most_values()).unwrap_or(usize::MAX);
         let quarters = quarters_in(newest.range.length()).min(readings);
         let is_cheap = sizes.reading.saturating_mul(readings) <= sizes.rollup * quarters;
-        is_cheap.then(|| (quarters_in(age) + 1) * sizes.rollup / sizes.reading)
+        let length = range.length().min(age);
+        is_cheap.then(|| (quarters_in(length) + 1) * sizes.rollup / sizes.reading)
     }
 
     /// Takes the rollup out of `stored` and makes a piece of it, or plans to read its readings instead. Returns false
@@ -515,7 +516,7 @@ impl<'a, S: Store> Gathering<'a, S> {
 
     fn use_of(&self, stored: &StoredRollup) -> Use {
         if self.question.is_outdated(stored)
-            && stored.has_readings(self.question.now)
+            && stored.still_has_readings(self.question.now)
             && stored.range.length() <= self.refoldable
         {
             return Use::Refold;
@@ -545,7 +546,7 @@ impl<'a, S: Store> Gathering<'a, S> {
         }
 
         // The quarter is cut by the end of a row, or has readings of several rooms.
-        if !quarter.has_readings(self.question.now) {
+        if !quarter.still_has_readings(self.question.now) {
             return Err(SeriesError::OutOfReach(readings_expired(quarter, self.question.now)));
         }
         self.ranges_to_read.push(inside);
@@ -585,14 +586,14 @@ impl<'a, S: Store> Gathering<'a, S> {
             _ => &self.unexpired_days(without_quarters).await?,
         };
 
-        let has_readings = |day: &&StoredRollup| {
+        let shows_readings = |day: &&StoredRollup| {
             let mut metrics = day.rollup.metrics.values();
             metrics.any(|metric| {
                 let ends = [metric.first.at, metric.last.at];
                 ends.iter().any(|at| without_quarters.contains(*at))
             })
         };
-        let Some(day) = days.iter().rfind(has_readings) else { return Ok(()) };
+        let Some(day) = days.iter().rfind(shows_readings) else { return Ok(()) };
 
         Err(SeriesError::OutOfReach(format!(
             "The rollups of 15 minutes of {} before {} have expired. Ask from that time; or, for whole \

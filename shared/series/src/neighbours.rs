@@ -371,7 +371,7 @@ impl<S: Store> NeighbourSearch<'_, S> {
     /// subtracts the length of the range from `refoldable`.
     fn claim_readings(&mut self, range: TimeRange, stored: &[StoredRollup]) -> bool {
         let is_claimed = stored.iter().any(|rollup| self.question.is_outdated(rollup))
-            && stored.iter().all(|rollup| rollup.has_readings(self.question.now))
+            && stored.iter().all(|rollup| rollup.still_has_readings(self.question.now))
             && range.length() <= self.refoldable;
         if is_claimed {
             self.refoldable -= range.length();

@@ -31,15 +31,15 @@ pub(crate) struct Metric<'a> {
 /// Computes the values of each row.
 ///
 /// Time in a room that the question does not have splits the range into stays. A counter's increase from the last
-/// reading in one room to the first reading in the next counts in neither room. `left` is the device's first reading in
-/// another room after the range. The last power of a stay counts until now, or until the device leaves if that is
-/// later: a reading ahead of the clock may say so.
+/// reading in one room to the first reading in the next counts in neither room. `left_after_range` is the device's first
+/// reading in another room after the range. The last power of a stay counts to the end of the stay's last row. A row
+/// that reaches beyond now counts it until now, or until the device leaves if a reading ahead of the clock says so.
 pub(crate) fn values(
     pieces: &[RollupPiece],
     grid: &Grid,
     metric: Metric<'_>,
     now: Timestamp,
-    left: Option<Timestamp>,
+    left_after_range: Option<Timestamp>,
 ) -> Vec<RowValues> {
     let mut values = vec![RowValues::default(); grid.rows().len()];
     let elsewhere = pieces.iter().filter(|piece| piece.is_in_other_room);
@@ -47,7 +47,7 @@ pub(crate) fn values(
 
     for stay in uncovered(grid.range(), elsewhere) {
         // A stay that ends inside of the range ends because the device left.
-        let left = if stay.to() < grid.range().to() { Some(stay.to()) } else { left };
+        let left = if stay.to() < grid.range().to() { Some(stay.to()) } else { left_after_range };
         let until = left.map_or(now, |left| left.max(now));
         add_stay(&mut values, stay, pieces, grid, metric, until);
     }

@@ -1,4 +1,4 @@
-//! Marks: announcements that past readings may change before rollups do. Reads no clock and folds nothing.
+//! Marks: announcements that past readings may change; rollups follow later. Reads no clock and folds nothing.
 
 use chrono::TimeDelta;
 use domain::{DeviceId, SWEEP_GROUPS, TimeRange, Timestamp, sweep_group};

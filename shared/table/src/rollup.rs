@@ -74,7 +74,7 @@ impl StoredRollup {
     }
 
     /// Whether all readings of the rollup are still stored.
-    pub fn has_readings(&self, now: Timestamp) -> bool {
+    pub fn still_has_readings(&self, now: Timestamp) -> bool {
         self.raw_until.is_none_or(|until| until > now)
     }
 

@@ -190,7 +190,7 @@ pub struct WrittenSeries {
     pub device: DeviceId,
     /// The metric
     pub metric: MetricName,
-    /// By what time the contract bills: the price of a slot is the mean of its quarters of an hour
+    /// The length of the slots by which the contract bills: the price of a slot is the mean of its quarters of an hour
     pub slot: PriceSlot,
     /// How long a value holds, from the start of its slot of this length; by default slot
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,6 +11,7 @@ use table::{
     StoreResult,
 };
 
+use super::known_facts::KnownFacts;
 use super::place_cache::PlaceCache;
 use super::{PLACE_AGE_FACTOR, RegistrySnapshot};
 use crate::clock::{Clock, Deadline};
@@ -48,6 +49,8 @@ pub struct CachedRegistry<C> {
     read_lock: tokio::sync::Mutex<()>,
     /// The places of devices, used if memory does not hold the registry.
     pub(super) cached_places: PlaceCache<C>,
+    /// The facts about these devices that the registry has.
+    pub(super) known_facts: KnownFacts,
     max_age: Duration,
     clock: C,
 }
@@ -121,6 +124,7 @@ impl<C: Clock> CachedRegistry<C> {
             state: Mutex::default(),
             read_lock: tokio::sync::Mutex::new(()),
             cached_places: PlaceCache::new(place_age, clock.clone()),
+            known_facts: KnownFacts::new(place_age),
             max_age,
             clock,
         }

@@ -80,16 +80,16 @@ impl<C: Clock> CachedRegistry<C> {
     }
 
     /// Reads the items of devices that are not in memory. If memory does not hold the registry, a device's cached room
-    /// is enough, unless `need` asks for items or a reading names another room.
-    async fn look_up_devices(
+    /// is enough, unless `need` asks for items, or a reading names another room or may say something new of the device.
+    async fn look_up_devices<'a>(
         &self,
-        readings: impl Iterator<Item = &Reading>,
+        readings: impl Iterator<Item = &'a Reading> + Clone,
         need: DeviceDetail,
         session: Session<'_, impl FindRegistry>,
         found: &mut FoundDevices,
     ) -> StoreResult<()> {
         let mut wanted = BTreeSet::new();
-        for reading in readings {
+        for reading in readings.clone() {
             let id = &reading.device;
             if wanted.contains(id)
                 || found.snapshot.devices.contains_key(id)
@@ -101,7 +101,9 @@ impl<C: Clock> CachedRegistry<C> {
             // A place that was enough for an earlier reading of the device may not be for this one, so it is taken out.
             let place = found.places.remove(id).or_else(|| self.cached_places.get(id));
             let is_enough = |place: &CachedPlace| {
-                need == DeviceDetail::Places && suffices(place, reading, found)
+                need == DeviceDetail::Places
+                    && suffices(place, reading, found)
+                    && self.known_facts.has_all_of(reading, session.now)
             };
             if let Some(place) = place.filter(is_enough) {
                 found.places.insert(id.clone(), place);
@@ -126,6 +128,11 @@ impl<C: Clock> CachedRegistry<C> {
 
         listing.found.iter().for_each(|device| self.keep_device(device.clone()));
         found.add(listing.found);
+        for reading in readings {
+            if let Some(device) = found.devices.get(&reading.device) {
+                self.known_facts.note(reading, device, session.now);
+            }
+        }
         Ok(())
     }
 }

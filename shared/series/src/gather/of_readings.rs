@@ -64,7 +64,7 @@ impl<S: Store> Gathering<'_, S> {
         let device = self.question.device.id();
         let quarters = self.session.quarters(device, without_readings, false).await?;
         let expired = |quarter: &&StoredRollup| {
-            !quarter.rollup.is_empty() && !quarter.has_readings(self.question.now)
+            !quarter.rollup.is_empty() && !quarter.still_has_readings(self.question.now)
         };
 
         match quarters.iter().find(expired) {

@@ -124,6 +124,7 @@ impl<'a> RowGroup<'a> {
             let mut of_column = Vec::new();
             for (index, values) in devices.iter().enumerate() {
                 let id = values.device.id();
+                // The name as the device has it, because the entries of `left_out` borrow from the device.
                 let own = values.device.metrics().get_key_value(name);
                 let Some((name, _)) = own.filter(|_| values.metrics.contains_key(name)) else {
                     continue;
