@@ -13,12 +13,10 @@ async fn main() -> Result<(), Error> {
     let store = DynamoStore::connect(&config.store, config.layout);
     let query =
         Query::new(store, SystemClock, Telemetry::deployed(&config), Settings::from(&config));
-
     let name = config.fetching_function.as_deref();
     let fetching = LambdaFunction::connect(&config.lambda, name, SystemClock);
     let query = &query.with_fetching(fetching);
     query.load().await;
-
     let handle = |event: LambdaEvent<ApiGatewayV2httpRequest>| async move {
         let deadline = end_of_invocation(event.context.deadline, &SystemClock);
         Ok::<_, Error>(query.handle(event.payload, deadline).await)

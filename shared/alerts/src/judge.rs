@@ -176,11 +176,11 @@ pub fn begins_in_breach(rule: &Rule, observations: &[Observation]) -> bool {
 ///
 /// A batch changes no state if the state is at rest and every value is within the clearing limit. Not skipped are:
 ///
-/// - a value between the clearing limit and the limit: it could prolong an earlier breach;
-/// - a reading without a value, unless it is newer than all judged readings: it may have replaced the reading that ended
-///   a breach, or the device may have come into the rule's group in a breach;
-/// - readings of the last day, as of a gateway that was offline for hours: they may show a breach that still lasts;
-/// - an older batch that may correct what an alert fires for.
+/// - A value between the clearing limit and the limit. It could prolong an earlier breach.
+/// - A reading without a value, unless it is newer than all judged readings. It may have replaced the reading that ended
+///   a breach, or the device may have come into the rule's group in a breach.
+/// - Late readings of the last day, as of a gateway that was offline for hours. They may show a breach that still lasts.
+/// - An older batch that may correct the cause of an alert that fires.
 pub fn can_be_skipped(
     rule: &Rule,
     state: Option<&EpisodeState>,

@@ -225,7 +225,7 @@ impl Limits {
 }
 
 impl Rule {
-    /// On which side of the limits an observation lies; `None` if it has no value of the metric that the rule watches.
+    /// On which side of the limits an observation lies; `None` without a value of the watched metric.
     pub(crate) fn side(&self, value: Option<&Decimal>) -> Option<Side> {
         match &self.watch {
             Watch::Metric { limits, .. } => value.map(|value| limits.side(value)),

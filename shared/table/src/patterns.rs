@@ -156,7 +156,7 @@ impl<'a, D: Db> Patterns<'a, D> {
                 }
             }
 
-            // The caller goes on after the last readable item. If there is none, the next page is read here.
+            // The caller goes on after the last readable item. If no item is readable, the next page is read here.
             let has_position = !listing.found.is_empty();
             let damaged = listing.unreadable.last().filter(|_| page.has_more && !has_position);
             let Some(UnreadableItem { pk, sk, .. }) = damaged else {

@@ -30,7 +30,7 @@ impl KnownFacts {
         reading.about.is_none() || self.known.get(&self.hash(reading), now).is_some()
     }
 
-    /// Notes what a reading says about its device, if the device, as it was just read, has all of it.
+    /// Notes the facts of a reading, if the device has all of them. The device was just read.
     pub(super) fn note(&self, reading: &Reading, device: &Device, now: Timestamp) {
         if reading.about.as_ref().is_some_and(|about| device.news(about).is_none()) {
             self.known.keep(self.hash(reading), (), now);

@@ -170,7 +170,7 @@ impl<'a> FirstNames<'a> {
     }
 
     /// Whether a room is known without this device: it is registered, or another device of the request introduces it.
-    /// False for a room that this device introduces, because a new device notes the rooms that it introduces.
+    /// False for a room that this device introduces: a new device notes such rooms.
     fn is_known_from_others(
         &self,
         observation: &DeviceObservation,
