@@ -4,6 +4,7 @@ mod backup;
 mod difference;
 mod folds;
 mod rebuild;
+mod restore;
 mod scope;
 mod stays;
 #[cfg(test)]
@@ -21,7 +22,8 @@ use crate::at::{TableParts, TablePlace};
 use crate::interrupted::until_ctrl_c;
 use crate::output::print;
 
-pub(crate) use backup::{export, restore};
+pub(crate) use backup::export;
+pub(crate) use restore::restore;
 
 /// The command line of `roomtide rollups`.
 #[derive(Debug, clap::Args)]

@@ -38,6 +38,17 @@ pub(super) struct Rebuild {
     day_retention_days: u32,
 }
 
+impl Rebuild {
+    fn retention(&self) -> Retention {
+        let days = |days| (days > 0).then(|| TimeDelta::days(i64::from(days)));
+        Retention {
+            readings: None,
+            quarters: days(self.quarter_retention_days),
+            days: days(self.day_retention_days),
+        }
+    }
+}
+
 /// The number of rollups that a rebuild stored, and of those it left unchanged.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Rebuilt {
@@ -121,19 +132,12 @@ pub(super) async fn run(
         print(format_args!("continuing the rebuild that began {began} (--again starts over)"));
     }
 
-    let days = |days| (days > 0).then(|| TimeDelta::days(i64::from(days)));
-    let retention = Retention {
-        readings: None,
-        quarters: days(args.quarter_retention_days),
-        days: days(args.day_retention_days),
-    };
-
     let folds = DayFolds {
         store,
         zone,
         seen: SeenRooms::default(),
         notes_rooms: true,
-        retention,
+        retention: args.retention(),
         // If only a part of a day is given up, the rest must not become the rollup of that day.
         whole_from: args.time_zone.map_or(Timestamp::MIN, |_| range.from()),
         indexing,
@@ -156,19 +160,23 @@ pub(super) async fn run(
 
     walk.visit(&mut progress, visit, add).await?;
     if args.scope.is_everything() {
-        patiently(async |invocation| {
-            store.set_rebuilt(Timestamp::MIN, zone.name(), invocation).await
-        })
-        .await?;
-        if let Indexing::By(schema) = &rebuild.folds.indexing {
-            // A newer schema is not complete, because this rebuild used an older one.
-            let version = schema.version();
-            patiently(async |invocation| store.set_conditions_ready(version, invocation).await)
-                .await?;
-        }
+        note_complete(store, zone, &rebuild.folds.indexing).await?;
     }
-
     Ok(progress.finish())
+}
+
+/// Notes in the table that all rollups are complete, and the index of the schema by which they were made.
+async fn note_complete(store: &impl Table, zone: Zone, indexing: &Indexing) -> anyhow::Result<()> {
+    let set_rebuilt =
+        async |invocation: &_| store.set_rebuilt(Timestamp::MIN, zone.name(), invocation).await;
+    patiently(set_rebuilt).await?;
+
+    if let Indexing::By(schema) = indexing {
+        // A newer schema is not complete, because this rebuild used an older one.
+        let version = schema.version();
+        patiently(async |invocation| store.set_conditions_ready(version, invocation).await).await?;
+    }
+    Ok(())
 }
 
 impl<S: Table, C: Clock> RebuildDays<'_, S, C> {
