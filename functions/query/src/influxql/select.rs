@@ -15,7 +15,7 @@ use table::Session;
 use super::failure::Failure;
 use super::read::{MAX_UNITS, Reads, read};
 use crate::ports::Store;
-use crate::registry::presence;
+use crate::registry::presence::{self, RoomsLack};
 use series::{Densities, Grid, Horizon, Level, ReadAllowance, UnfoldedChanges, readings};
 
 /// Data that every `SELECT` of a query uses.
@@ -100,8 +100,12 @@ impl<S: Store> SelectRun<'_, S> {
         }
 
         let found = Box::pin(read(&reads, &wanted, &mut self.allowance)).await?;
-        let lag = lacking.and_then(|unfolded| unfolded.lag_of(range, None));
-        self.warning = lag.map(|lag| lag.text()).or(self.warning.take());
+        let lag = lacking.and_then(|unfolded| unfolded.lag_of(range, None)).map(|lag| lag.text());
+        let rooms_lack = || {
+            let lack = presence::lack_of_notes(horizon, range, session.now);
+            lack.filter(|_| is_by_room).map(RoomsLack::text)
+        };
+        self.warning = lag.or_else(rooms_lack).or(self.warning.take());
 
         let ids = wanted.iter().map(|device| device.device.id().clone());
         let found: BTreeMap<DeviceId, DeviceData> = ids.zip(found).collect();

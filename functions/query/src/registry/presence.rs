@@ -13,6 +13,7 @@ use chrono::TimeDelta;
 use domain::{DeviceId, Month, RoomId, TimeRange, Timestamp};
 use runtime::registry::{FoundDevices, PageStart};
 use serde::Serialize;
+use serde_json::json;
 use series::{Horizon, MAX_DEVICES, too_many};
 use table::sizes::{read_halves, units_of};
 use table::{Session, StoreResult, at_once};
@@ -82,6 +83,12 @@ pub(crate) async fn seen_in_each(
 /// were read.
 pub(crate) fn may_have_seen(seen: Option<&BTreeSet<DeviceId>>, device: &DeviceId) -> bool {
     seen.is_some_and(|seen| seen.len() > MAX_DEVICES || seen.contains(device))
+}
+
+impl RoomsLack {
+    pub(crate) fn text(self) -> String {
+        json!(self).as_str().expect("a text").to_owned()
+    }
 }
 
 /// The devices that may have readings of some rooms in a range. Reads the devices that memory does not hold into

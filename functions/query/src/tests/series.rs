@@ -105,6 +105,18 @@ async fn an_answer_about_rooms_says_that_rollups_are_hours_behind() {
                 assert_eq!(is_lacking, is_told && is_of_rooms, "{path} {every}: {answer}");
             }
         }
+        for (room, is_of_rooms) in [("%20AND%20room='hall'", true), ("", false)] {
+            let query = format!(
+                "/query?db=home&q=SELECT%20mean(value)%20FROM%20temperature%20WHERE%20time%3E='{}'%20AND%20time%3C'{}'\
+                 {room}%20GROUP%20BY%20time(10m)",
+                at_minute(0),
+                at_minute(200)
+            );
+            let answer = bench.get(&query).await.json();
+            let text = answer["results"][0]["messages"][0]["text"].as_str().unwrap_or_default();
+            let is_lacking = text.starts_with("rollups are hours behind");
+            assert_eq!(is_lacking, is_told && is_of_rooms, "{room}: {answer}");
+        }
     }
 }
 
