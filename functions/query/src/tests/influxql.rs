@@ -130,6 +130,18 @@ fn is_same(a: &Value, b: &Value) -> bool {
     }
 }
 
+/// An answer without the message that the home's rollups, which end days before the clock's time, are hours behind.
+fn without_lag(mut answer: Value) -> Value {
+    let results = answer.get_mut("results").and_then(Value::as_array_mut);
+    for result in results.into_iter().flatten() {
+        let text = result["messages"][0]["text"].as_str().unwrap_or_default();
+        if text.starts_with("rollups are hours behind") {
+            result.as_object_mut().expect("a result").remove("messages");
+        }
+    }
+    answer
+}
+
 async fn compare(bench: &Bench, what: &str) {
     let mut files: Vec<PathBuf> = fs::read_dir(folder().join("answers"))
         .expect("a folder")
@@ -148,7 +160,9 @@ async fn compare(bench: &Bench, what: &str) {
                 || case["answer"].clone(),
                 |(_, answer)| serde_json::from_str(answer).expect("JSON"),
             );
-            if json!(answer.status) != case["status"] || !is_same(&answer.json(), &expected) {
+            if json!(answer.status) != case["status"]
+                || !is_same(&without_lag(answer.json()), &expected)
+            {
                 let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
                 wrong.push(format!(
                     "{name}: {query}\n   ours  {} {}   real  {} {expected}\n",
