@@ -128,70 +128,97 @@ async fn act(
 ) -> anyhow::Result<()> {
     let invocation = Invocation::until(Deadline::after(TIMEOUT));
     match action {
-        Command::Create(create) => {
-            let quiet = create.quiet;
-            let (token, secret) = issue(create)?;
-            store.add_token(&token, &invocation).await.context("the token is not kept")?;
-            if !quiet {
-                let (id, scope) = (token.hash.short(), describe(&token.scope));
-                print(format_args!("token {id} ({scope}) for {whose}\n"));
-            }
-            print(&secret);
-            ensure_seen(&[&token], output::lost())?;
-            if !quiet {
-                print(
-                    "\nThis is the only time it is shown. Send it as: Authorization: Bearer TOKEN",
-                );
-            }
-        }
+        Command::Create(arguments) => create(arguments, whose, store, &invocation).await,
         Command::First { .. } => {
             if !store.tokens(&invocation).await?.is_empty() {
                 bail!("{whose} has tokens already; `token create` makes further ones");
             }
-            let tokens = first_tokens()?;
-            for (n, (token, secret)) in tokens.iter().enumerate() {
-                store.add_token(token, &invocation).await.context("the token is not kept")?;
-                print(format_args!("{}: {secret}", describe(&token.scope)));
-                let made: Vec<&Token> = tokens[..=n].iter().map(|(token, _)| token).collect();
-                ensure_seen(&made, output::lost())?;
-            }
-            print("\nThis is the only time they are shown.");
+            create_first(store, &invocation).await
         }
-        Command::List { json: true } => {
-            let tokens = store.tokens(&invocation).await?;
-            print(Value::Array(tokens.iter().map(as_json).collect()));
+        Command::List { json } => {
+            list(&store.tokens(&invocation).await?, json);
+            Ok(())
         }
-        Command::List { json: false } => {
-            for token in store.tokens(&invocation).await? {
-                let state = state(&token, SystemClock.now());
-                let (id, scope) = (token.hash.short(), describe(&token.scope));
-                let issued = token.issued_by.map(|by| format!("  issued by {}", by.short()));
-                let (name, issued) =
-                    (token.name.map(String::from).unwrap_or_default(), issued.unwrap_or_default());
-                print(format_args!("{id}  {}  {scope}  {name}{issued}{state}", token.created));
-            }
-        }
-        Command::Revoke { id, issued } => {
-            let tokens = store.tokens(&invocation).await?;
-            let named = |id: Option<String>| {
-                let token = id.map(|id| meant(&tokens, &hashed(id)).map(|token| token.hash));
-                token.transpose().with_context(|| whose.to_owned())
-            };
-            let (one, issuer) = (named(id)?, named(issued)?);
-            let is_meant = |token: &&Token| {
-                Some(token.hash) == one || issuer.is_some() && token.issued_by == issuer
-            };
-            let meant: Vec<&Token> = tokens.iter().filter(is_meant).collect();
-            for token in &meant {
-                store.revoke_token(&token.hash, SystemClock.now(), &invocation).await?;
-                print(format_args!("token {} is revoked", token.hash.short()));
-            }
-            if let (Some(issuer), true) = (issuer, meant.is_empty()) {
-                print(format_args!("no token was issued by {}", issuer.short()));
-            }
-        }
+        Command::Revoke { id, issued } => revoke(id, issued, whose, store, &invocation).await,
+    }
+}
+
+async fn create(
+    arguments: Create,
+    whose: &str,
+    store: &impl AddToken,
+    invocation: &Invocation,
+) -> anyhow::Result<()> {
+    let quiet = arguments.quiet;
+    let (token, secret) = issue(arguments)?;
+    store.add_token(&token, invocation).await.context("the token is not kept")?;
+
+    if !quiet {
+        let (id, scope) = (token.hash.short(), describe(&token.scope));
+        print(format_args!("token {id} ({scope}) for {whose}\n"));
+    }
+    print(&secret);
+    ensure_seen(&[&token], output::lost())?;
+    if !quiet {
+        print("\nThis is the only time it is shown. Send it as: Authorization: Bearer TOKEN");
+    }
+    Ok(())
+}
+
+async fn create_first(store: &impl AddToken, invocation: &Invocation) -> anyhow::Result<()> {
+    let tokens = first_tokens()?;
+    for (n, (token, secret)) in tokens.iter().enumerate() {
+        store.add_token(token, invocation).await.context("the token is not kept")?;
+        print(format_args!("{}: {secret}", describe(&token.scope)));
+        let made: Vec<&Token> = tokens[..=n].iter().map(|(token, _)| token).collect();
+        ensure_seen(&made, output::lost())?;
+    }
+    print("\nThis is the only time they are shown.");
+    Ok(())
+}
+
+fn list(tokens: &[Token], json: bool) {
+    if json {
+        print(Value::Array(tokens.iter().map(as_json).collect()));
+        return;
     }
 
+    for token in tokens {
+        let state = state(token, SystemClock.now());
+        let (id, scope) = (token.hash.short(), describe(&token.scope));
+        let issued = token.issued_by.map(|by| format!("  issued by {}", by.short()));
+        let issued = issued.unwrap_or_default();
+        let name = token.name.as_ref().map(ToString::to_string).unwrap_or_default();
+        print(format_args!("{id}  {}  {scope}  {name}{issued}{state}", token.created));
+    }
+}
+
+/// Revokes the token with an id, and the tokens that were issued by another one.
+async fn revoke(
+    id: Option<String>,
+    issued_by: Option<String>,
+    whose: &str,
+    store: &impl ManageTokens,
+    invocation: &Invocation,
+) -> anyhow::Result<()> {
+    let tokens = store.tokens(invocation).await?;
+    let named = |id: Option<String>| {
+        let token = id.map(|id| meant(&tokens, &hashed(id)).map(|token| token.hash));
+        token.transpose().with_context(|| whose.to_owned())
+    };
+    let (one, issuer) = (named(id)?, named(issued_by)?);
+
+    let is_meant =
+        |token: &&Token| Some(token.hash) == one || issuer.is_some() && token.issued_by == issuer;
+    let meant: Vec<&Token> = tokens.iter().filter(is_meant).collect();
+    for token in &meant {
+        store.revoke_token(&token.hash, SystemClock.now(), invocation).await?;
+        print(format_args!("token {} is revoked", token.hash.short()));
+    }
+
+    if let (Some(issuer), true) = (issuer, meant.is_empty()) {
+        print(format_args!("no token was issued by {}", issuer.short()));
+    }
     Ok(())
 }
 
