@@ -586,22 +586,41 @@ impl<'a, S: Store> Gathering<'a, S> {
             _ => &self.unexpired_days(without_quarters).await?,
         };
 
-        let shows_readings = |day: &&StoredRollup| {
-            let mut metrics = day.rollup.metrics.values();
-            metrics.any(|metric| {
-                let ends = [metric.first.at, metric.last.at];
-                ends.iter().any(|at| without_quarters.contains(*at))
-            })
-        };
-        let Some(day) = days.iter().rfind(shows_readings) else { return Ok(()) };
+        for day in days.iter().rev() {
+            if self.has_lost_quarters(day, without_quarters).await? {
+                return Err(SeriesError::OutOfReach(format!(
+                    "The rollups of 15 minutes of {} before {} have expired. Ask from that time; or, for whole \
+                     days of the home's time zone, {}, with every=1d, 1w, 1mo or 1y.",
+                    self.question.device.id(),
+                    without_quarters.to().min(day.range.to()),
+                    self.question.horizon.zone()
+                )));
+            }
+        }
+        Ok(())
+    }
 
-        Err(SeriesError::OutOfReach(format!(
-            "The rollups of 15 minutes of {} before {} have expired. Ask from that time; or, for whole \
-             days of the home's time zone, {}, with every=1d, 1w, 1mo or 1y.",
-            self.question.device.id(),
-            without_quarters.to().min(day.range.to()),
-            self.question.horizon.zone()
-        )))
+    /// Whether a day had readings in a time without quarters. A first or last value in that time shows it. If the day
+    /// has values before and after that time, the device may also have been silent. The oldest quarters expire first,
+    /// so a quarter before that time shows that the device was silent.
+    async fn has_lost_quarters(
+        &self,
+        day: &StoredRollup,
+        without_quarters: TimeRange,
+    ) -> Result<bool, SeriesError> {
+        let mut metrics = day.rollup.metrics.values();
+        let is_in = |at: Timestamp| without_quarters.contains(at);
+        if metrics.any(|metric| is_in(metric.first.at) || is_in(metric.last.at)) {
+            return Ok(true);
+        }
+
+        let (from, to) = (without_quarters.from(), without_quarters.to());
+        let around = day.rollup.span().filter(|(first, last)| *first < from && *last >= to);
+        let Some((first, _)) = around else { return Ok(false) };
+        let before =
+            TimeRange::new(QuarterHour::of(first).start(), from).expect("it begins before");
+        let quarters = self.session.quarters(self.question.device.id(), before, false).await?;
+        Ok(quarters.iter().all(|quarter| quarter.is_expired(self.question.now)))
     }
 
     /// Finds when a moved device with a counter sent its first reading in the new room. It is read, because a rollup

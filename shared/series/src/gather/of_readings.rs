@@ -51,7 +51,7 @@ impl<S: Store> Gathering<'_, S> {
         row.intersection(range).expect("the reading is in both")
     }
 
-    /// Refuses a range whose first readings have expired.
+    /// Refuses a range whose first readings have expired. Their quarters may have expired, too.
     async fn check_readings(
         &self,
         range: TimeRange,
@@ -71,6 +71,7 @@ impl<S: Store> Gathering<'_, S> {
             Some(quarter) => {
                 Err(SeriesError::OutOfReach(readings_expired(quarter, self.question.now)))
             }
+            None if quarters.is_empty() => self.check_expiry(without_readings, &[]).await,
             None => Ok(()),
         }
     }
