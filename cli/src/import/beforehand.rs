@@ -1,5 +1,5 @@
-//! Checks early whether an import can complete, because reading the source may take an hour: output files, the server,
-//! and the token's permissions. Reads no source and stores nothing.
+//! Checks output files, the server and the token's permissions before an import, because reading the source may take an
+//! hour. Reads no source and stores nothing.
 
 use std::path::Path;
 

@@ -24,10 +24,10 @@ const STATES: usize = 1_000;
 const RECHECKS: usize = 100;
 /// The number of messages that one request reads.
 const MESSAGES: usize = 100;
-/// How long it is kept where reading ended, so that the next minute goes on there. Later, another process may have read
-/// the rest.
+/// How long the position where reading ended is kept, so that the next minute goes on there. Later, another process may
+/// have read the rest.
 const MAX_KEPT: TimeDelta = TimeDelta::minutes(2);
-/// The largest number of owners for whom it is kept where reading ended. With more, all are forgotten.
+/// The largest number of owners whose position is kept. With more, all are forgotten.
 const MAX_OWNERS: usize = 10_000;
 /// The largest number of items of a kind that a minute reads.
 const MAX_ITEMS: usize = 10_000;

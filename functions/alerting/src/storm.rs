@@ -1,8 +1,9 @@
 //! Storms: if a rule has messages about many devices within ten minutes, they are sent with the number of these
 //! devices, and later messages of the rule wait. Reads the messages of these minutes; sends nothing.
 //!
-//! A message of these minutes that no longer waits counts as sent. So only the number of devices of an attempt is
-//! stored, and another process repeats the same number. If a storm is sent in part, the process remembers its number.
+//! A message of these minutes that no longer waits counts as sent, so no list of sent messages is stored. A leased
+//! message keeps the number of devices of its attempt, which another process repeats. If a storm is sent in part, the
+//! process remembers its number.
 
 use std::collections::{BTreeMap, BTreeSet};
 

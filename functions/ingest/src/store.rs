@@ -146,7 +146,7 @@ impl<C: Clock> Pipeline<C> {
         request_hash: RequestHash,
     ) -> Vec<Reading> {
         let mut timed = mem::take(&mut request.timed);
-        // Skips what an earlier attempt has stored. `prepare` has done so for devices that were not looked up.
+        // Readings that an earlier attempt stored. `prepare` has already taken out those whose device was not looked up.
         let before = self.retries.split_off_stored(request_hash, &mut timed, self.clock.now());
         let mut stored = request.report.add_stored_before(before);
 

@@ -135,8 +135,8 @@ async fn note_touched(
     }
 }
 
-/// Returns `None` for a request that the table refused, and notes the refusal for the log: rollups are folded all the
-/// same. The table refuses requests without permission, and damaged items.
+/// Returns `None` in place of an error that no retry mends, such as a missing permission or a damaged item, because
+/// rollups are folded all the same. Notes the error for the log.
 fn none_if_refused<T>(result: StoreResult<T>, done: &mut Done) -> StoreResult<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

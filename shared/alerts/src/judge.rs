@@ -380,6 +380,7 @@ impl<'a> MessageMaker<'a> {
         match changes.iter().rev().find(is_told) {
             Some(change) => EpisodeEnd { news: News::Recovered, ended: change.ended },
             None if edited.is_some() => EpisodeEnd { news: News::Edited, ended: None },
+            // Without `known_from` nothing shows that the episode was.
             None if since <= known_from => {
                 let ended = match self.fold.phase {
                     Phase::Normal { from } => known_from.min(Some(from)),

@@ -19,8 +19,8 @@ pub struct Start {
     looks_back_to: Timestamp,
     /// Whether the phase of the state goes on if no decisive reading was found.
     keeps_phase: bool,
-    /// The begin of an episode that may have lost its cause.
-    doubted: Option<Timestamp>,
+    /// The begin of an episode that may have lost its cause: the readings there are still to be checked.
+    begin_to_check: Option<Timestamp>,
 }
 
 /// The readings at or before the start of a fold that the fold needs.
@@ -38,9 +38,9 @@ impl Start {
     /// Where the fold of a judgement begins.
     ///
     /// `touched` is the time of the earliest reading that was stored, overwritten or deleted: the first of a batch, or
-    /// the `since` of a recheck. `None` if only time has passed, or if a person saved the rule. "Before" a reading is
-    /// an hour and the rule's `for` or `clear_for` before it: at most a day back, or [`MAX_BACK_FIRING`] while the
-    /// alert fires, because the reading may be its cause. In the order of the code:
+    /// the `since` of a recheck. `None` if only time has passed, or if a person saved the rule. "Before" a reading
+    /// means earlier by an hour and the longer of `for` and `clear_for`: at most a day ago, or [`MAX_BACK_FIRING`] while
+    /// the alert fires, because the reading may be its cause. In the order of the code:
     ///
     /// - Without a state: before the touched reading, or a day back.
     /// - With an anchor that cannot be trusted: a day back.
@@ -133,15 +133,15 @@ impl Start {
             before: ReadingsBefore::Decisive,
             looks_back_to: from.saturating_add(-MAX_BACK_FIRING),
             keeps_phase: false,
-            doubted: None,
+            begin_to_check: None,
         }
     }
 
     /// A start after the touched reading, which may be the cause of the episode that fires.
     fn out_of_reach(state: &EpisodeState, from: Timestamp) -> Self {
         let episode = state.fold.phase.fired_episode();
-        let doubted = episode.map(|episode| episode.since);
-        Self { doubted, ..Self::in_doubted_episode(state, from) }
+        let begin_to_check = episode.map(|episode| episode.since);
+        Self { begin_to_check, ..Self::in_doubted_episode(state, from) }
     }
 
     /// A start in the episode that ran at `from` according to the state. The state is doubted: only a decisive reading
@@ -180,8 +180,8 @@ impl Start {
     }
 
     /// The begin of an episode that may have lost its cause.
-    pub const fn doubted(&self) -> Option<Timestamp> {
-        self.doubted
+    pub const fn begin_to_check(&self) -> Option<Timestamp> {
+        self.begin_to_check
     }
 
     /// The same start, with an episode that goes on unless a decisive reading ends it.

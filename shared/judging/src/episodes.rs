@@ -90,7 +90,7 @@ impl<S: Store> JudgingSession<'_, S> {
         start: Start,
     ) -> Result<Start> {
         let (Some(begin), AlertSubject::Device(device)) =
-            (start.doubted(), &on_subject.key.subject)
+            (start.begin_to_check(), &on_subject.key.subject)
         else {
             return Ok(start);
         };

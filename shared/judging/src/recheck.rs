@@ -84,8 +84,8 @@ impl<S: Store + NoteRechecks> JudgingSession<'_, S> {
         id: &RuleId,
         recheck: &Recheck,
     ) -> Result<Option<JudgingReport>> {
-        // The recheck is stored a moment before the rule; its `since` is a day before. A time ahead is of a wrong
-        // clock, and is not waited for.
+        // The recheck is stored a moment before the rule, with a `since` that is earlier by `MAX_BACK`, so the sum is the
+        // time when it was stored. A time ahead is of a wrong clock, and is not waited for.
         let is_recent = |at: Timestamp| self.table.now.since(at).abs() < MAX_UNKNOWN;
         if is_recent(recheck.since.saturating_add(MAX_BACK)) {
             return Ok(None);

@@ -53,7 +53,7 @@ impl LateMarking {
         // Other tasks of the process wait here, and then may find that the new mark covers their changes too.
         let mut memory = self.memory.lock().await;
         let Memory { stored, mine } = &mut *memory;
-        // A mark that ends later than a new one would was made before the clock was set back, and is not used.
+        // A mark that ends more than `ahead` from now was made before the clock was set back, and is not used.
         let valid = mine.filter(|mine| now < mine.until && mine.until.since(now) <= self.ahead);
         if let Some(mine) = valid.filter(|mine| mine.covers(&needed)) {
             return Ok(Some(mine.until));

@@ -166,8 +166,8 @@ impl RollupPiece {
         Self { range, level, rollup, is_in_other_room, first, last }
     }
 
-    /// Whether two pieces without values can be joined: they touch, and have the same level and rooms. If there is a
-    /// gap between them, a quarter may be waiting in the queue, so the gap is kept.
+    /// Whether two pieces without values can be joined: they touch, and have the same level and rooms. A gap between
+    /// them is kept, because `folded_until` looks there for readings whose quarter waits in the queue.
     fn goes_on_with(&self, next: &Self) -> bool {
         (self.level, self.is_in_other_room) == (next.level, next.is_in_other_room)
             && self.rollup.rooms == next.rollup.rooms
@@ -475,8 +475,8 @@ impl<'a, S: Store> Gathering<'a, S> {
             return None;
         }
 
-        // For a day like the newest day, compares the cost of its readings and of its quarters. A quarter has at least
-        // one reading.
+        // For a day like the newest day, compares the cost of its readings and of its quarters. A quarter without a
+        // reading has no rollup, so there are at most as many rollups as readings.
         let sizes = ItemSizes::of(self.question.device, newest.rollup.metrics.len());
         let readings = usize::try_from(newest.rollup.most_values()).unwrap_or(usize::MAX);
         let quarters = quarters_in(newest.range.length()).min(readings);

@@ -214,12 +214,13 @@ impl<S: Store> NeighbourSearch<'_, S> {
     ) -> Result<Option<Timestamp>, SeriesError> {
         let month = self.until(self.farther(self.at, MAX_READ));
         if self.at < rolled_up.from() {
-            let near = rolled_up.from().min(month.far);
-            self.read_all(self.until(near)).await?;
+            let month_end = rolled_up.from().min(month.far);
+            self.read_all(self.until(month_end)).await?;
 
             // Beyond a month, only one page is read. If readings remain unread after it, they may be nearer than any
             // rollup, so the search ends.
-            let unread = self.read(Stretch { near, far: rolled_up.from() }, FURTHER).await?;
+            let unread =
+                self.read(Stretch { near: month_end, far: rolled_up.from() }, FURTHER).await?;
             return Ok(unread.is_none().then_some(rolled_up.from()));
         }
 

@@ -261,13 +261,14 @@ impl Db for MemoryDb {
             Evaluated::Refused(stored) => return Ok(WriteOutcome::Refused(stored)),
         };
 
+        // As in DynamoDB, an update returns the new item, a deletion the deleted item, and a put nothing.
         let is_update = matches!(write.change, WriteChange::Update(..));
-        let now = match &effect {
+        let updated = match &effect {
             Effect::Store(item) if is_update => Some(item.clone()),
             _ => None,
         };
         let deleted = state.items.apply(&key, effect);
-        Ok(WriteOutcome::Done(now.or(deleted)))
+        Ok(WriteOutcome::Done(updated.or(deleted)))
     }
 
     async fn transact(

@@ -49,7 +49,7 @@ pub struct BillInput<'a> {
     pub prices: &'a Prices,
     /// What the steps lack, before they are billed.
     pub missing: &'a [Missing],
-    /// Now: standing charges accrue up to this time, and nothing is due for rows that end later.
+    /// Now. Standing charges accrue up to this time. A bill whose rows end later has no `due`.
     pub until: Timestamp,
     /// Whether the bill is that of a device's share: no standing charges, nothing sold, and each quarter of an hour at
     /// the price of the tier in which it begins.

@@ -336,8 +336,8 @@ impl<C: Clock> CachedRegistry<C> {
         Ok(Some((room, self.refresh_for_missing(session, log).await?)))
     }
 
-    /// The time in which no item of a device may be found before its deletion ends. Until then, an instance that stores
-    /// readings may still remember the device.
+    /// How long a deletion must find no item of its device before the deletion may end. Until then, an instance that
+    /// stores readings may still remember the device.
     pub fn deletion_quiet(&self, snapshot: &RegistrySnapshot) -> TimeDelta {
         let factor = if snapshot.has_all_devices { 1 } else { PLACE_AGE_FACTOR };
         let age = TimeDelta::from_std(self.max_age.saturating_mul(factor));

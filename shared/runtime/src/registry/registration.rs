@@ -170,7 +170,7 @@ impl<'a> FirstNames<'a> {
     }
 
     /// Whether a room is known without this device: it is registered, or another device of the request introduces it.
-    /// False for a room that this device introduces: a new device notes such rooms.
+    /// [`DeviceObservation::new_device`] takes rooms for which this is false as introduced by the device.
     fn is_known_from_others(
         &self,
         observation: &DeviceObservation,

@@ -72,7 +72,7 @@ impl NewJudgement {
         (&self.state.key.rule, self.changed)
     }
 
-    /// The messages for the log.
+    /// The messages that become the rule's history, whether or not a channel sends them.
     pub fn logged(&self) -> &[LoggedMessage] {
         &self.logged
     }
