@@ -154,11 +154,12 @@ fn fold_by_anchor(
 
 /// The message that ends an alert whose rule was edited to watch something else.
 pub fn ended_by_edit(state: &EpisodeState, now: Timestamp) -> Message {
+    let told = state.told.episode().unwrap_or(FiredEpisode { since: now, at: now });
     Message {
         number: next_number(state.number, now),
         news: News::Edited,
-        since: state.told.since.unwrap_or(now),
-        fired: state.told.fired.unwrap_or(now),
+        since: told.since,
+        fired: told.at,
         ended: None,
         value: state.fold.value.clone(),
         seen: state.fold.seen,
@@ -350,10 +351,8 @@ impl<'a> MessageMaker<'a> {
             (true, None) => {
                 let EpisodeEnd { news, ended } =
                     self.end_of_told_episode(changes, known_from, edited);
-                let (since, at) = (self.told.since, self.told.fired);
-                let episode =
-                    FiredEpisode { since: since.unwrap_or(self.now), at: at.unwrap_or(self.now) };
-                self.tell(news, episode, ended);
+                let now = FiredEpisode { since: self.now, at: self.now };
+                self.tell(news, self.told.episode().unwrap_or(now), ended);
             }
             (true, Some(_)) | (false, None) => {}
         }
@@ -371,17 +370,19 @@ impl<'a> MessageMaker<'a> {
             return EpisodeEnd { news: News::Edited, ended: None };
         }
 
-        let (since, fired) = (self.told.since, self.told.fired);
-        // An ended episode that overlaps the told one. Late readings may have moved the begin and the end.
-        let is_told = |change: &&EpisodeChange| {
-            Some(change.episode.since) <= fired && change.ended.is_some() && change.ended >= since
+        // Late readings may have moved the begin and the end of the told episode.
+        let told = self.told.episode();
+        let overlaps_told = |change: &&EpisodeChange| {
+            let (begun, ended) = (change.episode.since, change.ended);
+            told.is_some_and(|told| begun <= told.at && ended.is_some_and(|end| end >= told.since))
         };
+        let is_known_since = |at: Timestamp| known_from.is_some_and(|known_from| at <= known_from);
 
-        match changes.iter().rev().find(is_told) {
+        match changes.iter().rev().find(overlaps_told) {
             Some(change) => EpisodeEnd { news: News::Recovered, ended: change.ended },
             None if edited.is_some() => EpisodeEnd { news: News::Edited, ended: None },
-            // Without `known_from` nothing shows that the episode was.
-            None if since <= known_from => {
+            // The told episode began before the time that this fold knows, so no reading shows that it never was.
+            None if told.is_none_or(|told| is_known_since(told.since)) => {
                 let ended = match self.fold.phase {
                     Phase::Normal { from } => known_from.min(Some(from)),
                     _ => None,

@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::fold::{EpisodeChange, Fold, KnownSilence, Phase};
+use crate::fold::{EpisodeChange, FiredEpisode, Fold, KnownSilence, Phase};
 use crate::link::{LinkKey, MAX_LINKS};
 use crate::text;
 use crate::{MAX_UNJUDGED, SETTLING};
@@ -76,11 +76,16 @@ pub struct ToldAlert {
 }
 
 impl ToldAlert {
+    /// The episode in the last message; `None` before the first message.
+    pub(crate) fn episode(&self) -> Option<FiredEpisode> {
+        Some(FiredEpisode { since: self.since?, at: self.fired? })
+    }
+
     /// The phase at an instant, if the episode in the last message ran then.
     pub(crate) fn phase_at(&self, at: Timestamp) -> Option<Phase> {
         let has_ended = !self.is_firing && self.until <= Some(at);
-        let (since, fired) = self.since.zip(self.fired).filter(|_| !has_ended)?;
-        Phase::of_episode(since, fired, at)
+        let told = self.episode().filter(|_| !has_ended)?;
+        Phase::of_episode(told.since, told.at, at)
     }
 }
 
