@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail, ensure};
 use chrono::TimeDelta;
 use domain::{DeviceId, RoomId, Timestamp};
 use runtime::clock::{Clock as _, SystemClock};
-use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use super::args::ImportArgs;
 use super::beforehand::ensure_may_edit;
@@ -41,7 +41,7 @@ pub(super) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     at.work(Unnamed::Server, |client| {
         ensure_may_edit(client).context("nothing is taken back")?;
         if !state.is_take_back_begun {
-            Brought::of(&state).ensure_any_is_there(client)?;
+            Brought::of(&state).ensure_is_there(client)?;
         }
         if !args.yes {
             let devices = counted(Brought::of(&state).readings.len() as u64, "device");
@@ -75,6 +75,8 @@ fn url_of<'a>(named: Option<&'a str>, state: &'a ImportState) -> anyhow::Result<
 #[derive(Debug, Default)]
 struct Brought<'a> {
     readings: Vec<(&'a DeviceId, Range<Timestamp>)>,
+    /// The newest reading that was sent of each of these devices, and the last one that certainly was stored.
+    witnesses: Vec<(&'a DeviceId, Timestamp)>,
     /// The time from which a device's readings stay, because some were there before the import.
     kept: Vec<(&'a DeviceId, Timestamp)>,
     new_devices: Vec<&'a DeviceId>,
@@ -91,30 +93,34 @@ impl<'a> Brought<'a> {
             let to = kept.unwrap_or(end);
             if before.from < to {
                 brought.readings.push((device, before.from..to));
+                brought.witnesses.push((device, last.at));
             }
             brought.kept.extend(kept.map(|from| (device, from)));
             brought.new_devices.extend(before.is_new.then_some(device));
         }
 
+        let witness = state.stored.witness.as_ref();
+        brought.witnesses.extend(witness.map(|witness| (&witness.device, witness.timestamp)));
         let rooms = state.rooms.iter().filter(|(_, is_new)| **is_new);
         brought.new_rooms = rooms.map(|(room, _)| room).collect();
         brought
     }
 
-    /// Fails if a server has no device and no new room of the import: it is another server, or nothing is left to
-    /// delete.
-    fn ensure_any_is_there(&self, client: &Client) -> anyhow::Result<()> {
-        let devices = self.readings.iter().map(|(device, _)| format!("/devices/{device}"));
-        let rooms = self.new_rooms.iter().map(|room| format!("/rooms/{room}"));
-        for path in devices.chain(rooms) {
-            if client.find::<IgnoredAny>(&path)?.is_some() {
+    /// Fails if a server has no reading of the import: it is another server, which may have devices of the same names,
+    /// or nothing is left to delete.
+    fn ensure_is_there(&self, client: &Client) -> anyhow::Result<()> {
+        for (device, at) in &self.witnesses {
+            let to = at.saturating_add(TimeDelta::milliseconds(1));
+            let path = format!("/devices/{device}/readings?from={at}&to={to}&limit=1");
+            let page: Option<Value> = client.find(&path)?;
+            if page.is_some_and(|page| !page["data"][0].is_null()) {
                 return Ok(());
             }
         }
 
         ensure!(
             self.readings.is_empty(),
-            "{} has no device and no new room of this import, so nothing is taken back; --url names the server of the import",
+            "{} has no reading of this import, so nothing is taken back; --url names the server of the import",
             client.url()
         );
         Ok(())
@@ -240,21 +246,26 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_any_device_of_the_import_is_another_server() {
-        let [gone, there] = ["gone", "there"].map(device);
-        let span = || at_second(10)..at_second(20);
-        let server = fake_server::serve(|_, request| match &*request.path {
-            "/devices/there" => Reply::of(200, r#"{"metrics": {}}"#),
+    fn a_server_without_any_reading_of_the_import_is_another_server() {
+        let [unknown, other, there] = ["unknown", "other", "there"].map(device);
+        let server = fake_server::serve(|_, request| match request.path.split_once('?').unwrap() {
+            ("/devices/there/readings", query) => {
+                assert!(query.starts_with("from=2026-01-11T16:00:20.000Z&to="), "{query}");
+                Reply::of(200, r#"{"data": [{"t": 1}]}"#)
+            }
+            // A device of the same name with readings of its own.
+            ("/devices/other/readings", _) => Reply::of(200, r#"{"data": []}"#),
             _ => Reply::of(404, "{}"),
         });
         let client = server.client();
         let ensured = |ids: &[&DeviceId]| {
-            let readings = ids.iter().map(|id| (*id, span())).collect();
-            Brought { readings, ..Brought::default() }.ensure_any_is_there(&client)
+            let readings = ids.iter().map(|id| (*id, at_second(10)..at_second(20))).collect();
+            let witnesses = ids.iter().map(|id| (*id, at_second(20))).collect();
+            Brought { readings, witnesses, ..Brought::default() }.ensure_is_there(&client)
         };
-        let error = ensured(&[&gone]).unwrap_err().to_string();
-        assert!(error.contains("has no device and no new room of this import"), "{error}");
-        ensured(&[&gone, &there]).unwrap();
+        let error = ensured(&[&unknown, &other]).unwrap_err().to_string();
+        assert!(error.contains("has no reading of this import"), "{error}");
+        ensured(&[&unknown, &other, &there]).unwrap();
         ensured(&[]).unwrap();
     }
 
@@ -275,7 +286,7 @@ mod tests {
 
         let answers = [
             (403, 200, 200, "answers 403"),
-            (400, 404, 200, "has no device and no new room"),
+            (400, 404, 200, "has no reading of this import"),
             (400, 200, 403, "not all is"),
             (400, 200, 200, ""),
             (400, 200, 200, "was taken back at"),
@@ -283,7 +294,9 @@ mod tests {
         for (edit, known, delete, expected) in answers {
             let server =
                 fake_server::serve(move |_, request| match (&*request.method, &*request.path) {
-                    ("GET", "/devices/d") => Reply::of(known, r#"{"metrics": {}}"#),
+                    ("GET", path) if path.starts_with("/devices/d") => {
+                        Reply::of(known, r#"{"metrics": {}, "data": [{"t": 1}]}"#)
+                    }
                     ("GET", _) => Reply::of(200, r#"{"status":"ready","up":"0s"}"#),
                     ("PATCH", _) => Reply::of(edit, "{}"),
                     _ => Reply::of(delete, r#"{"deleted": 11, "has_more": false}"#),
