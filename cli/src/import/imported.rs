@@ -145,11 +145,14 @@ impl<'a> Imported<'a> {
         let last = sending.into_iter().map(|(device, span)| {
             let earlier = state.sent.get(&device).copied();
             let at = earlier.map_or(span.end, |earlier| earlier.at.max(span.end));
+            let first = earlier.map_or(Some(span.start), |earlier| {
+                earlier.first.map(|first| first.min(span.start))
+            });
             let before = earlier.and_then(|earlier| earlier.usual_distance);
             let seen = self.seen.borrow();
             let distances = seen.distances.get(&device);
             let usual_distance = distances.and_then(|known| known.usual_after(before));
-            (device, LastSent { at, usual_distance })
+            (device, LastSent { at, first, usual_distance })
         });
         let last: Vec<_> = last.collect();
 
@@ -178,7 +181,10 @@ impl<'a> Imported<'a> {
         let is_verified = self.seen.borrow().verified.contains(device);
         let before = match state.devices.get(device).copied() {
             None => first_asked(from, device, table)?,
-            Some(before) if !is_verified => verified(before, from, device, table)?,
+            Some(before) if !is_verified => {
+                let first_sent = state.sent.get(device).and_then(|sent| sent.first);
+                verified(before, first_sent, from, device, table)?
+            }
             Some(before) if before.from <= from => return Ok(Some(before)),
             // Readings from `before.from` on may be the import's own, so they prove nothing.
             Some(before) => {
@@ -310,16 +316,19 @@ fn first_asked(
 }
 
 /// Returns the facts of an earlier run about a device, if the table is still the one of that run. Another table may
-/// have begun at the same address since. Then a take-back keeps the device, and deletes no reading that was found.
+/// have begun at the same address since. Then a take-back keeps the device, and deletes no reading that was found. The
+/// first reading that the earlier run sent may be later than `before.from`, which may be the start of an hour.
 fn verified(
     before: DeviceBefore,
+    first_sent: Option<Timestamp>,
     from: Timestamp,
     device: &DeviceId,
     table: &Table<'_>,
 ) -> anyhow::Result<DeviceBefore> {
     let from = from.min(before.from);
     let found = table.first_from(device, from)?;
-    let is_known = found.is_none() || found == Some(before.from) || found == before.until;
+    let own = [Some(before.from), first_sent, before.until];
+    let is_known = found.is_none() || own.contains(&found);
     if is_known {
         return Ok(DeviceBefore { from, ..before });
     }
@@ -449,6 +458,32 @@ mod tests {
             let before = imported.state().devices[&device("d")];
             assert_eq!((before.is_new, before.until), (until.is_none(), until), "{second}");
         }
+    }
+
+    /// The table was asked by the hour, and the first reading was sent within the hour.
+    #[test]
+    fn the_own_readings_of_an_import_that_goes_on_are_known() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state");
+        let (file, target) = (Path::new("-"), "here");
+        let name = ImportName { file, state: Some(&path), target, url: None, options: "" };
+        let known = DeviceBefore { is_new: true, has_past: false, from: at_second(0), until: None };
+        let mut state = ImportState::of(name, true).unwrap();
+        state.note_device(&device("d"), known).unwrap();
+        drop(state);
+        let first = table_with(9);
+        let client = first.client();
+        let imported = Imported::begin(&client, ImportState::of(name, false).unwrap()).unwrap();
+        imported.seen.borrow_mut().verified.insert(device("d"));
+        imported.note_sending([&reading(3), &reading(4)]).unwrap();
+        drop(imported);
+
+        let server = table_with(3);
+        let client = server.client();
+        let imported = Imported::begin(&client, ImportState::of(name, false).unwrap()).unwrap();
+        imported.note_sending([&reading(5)]).unwrap();
+        let before = imported.state().devices[&device("d")];
+        assert_eq!((before.is_new, before.until), (true, None));
     }
 
     #[test]

@@ -121,6 +121,9 @@ pub(super) struct DeviceBefore {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LastSent {
     pub(super) at: Timestamp,
+    /// The first reading of the device that was sent, or is about to be sent. Older progress does not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) first: Option<Timestamp>,
     /// The longest of the newest distances between readings, in milliseconds.
     pub(super) usual_distance: Option<i64>,
 }
@@ -598,7 +601,8 @@ mod tests {
         let mut state = state_of(&file);
         state.note_device(&device("d"), BEFORE).unwrap();
         state.note_room(&room("hall"), true).unwrap();
-        let last = LastSent { at: at_second(5), usual_distance: Some(3) };
+        let last =
+            LastSent { at: at_second(5), first: Some(at_second(4)), usual_distance: Some(3) };
         state.note_sending([(device("d"), last)]).unwrap();
         state.acknowledge(7, None, 0, "").unwrap();
         let path = state.path.clone().unwrap();
@@ -723,7 +727,7 @@ mod tests {
             ImportState::of(ImportName { state: Some(&path), target, ..name(file) }, again)
         };
         let mut state = of(&file, "one", false).unwrap();
-        let last = LastSent { at: at_second(20), usual_distance: None };
+        let last = LastSent { at: at_second(20), first: None, usual_distance: None };
         state.note_sending([(device("d"), last)]).unwrap();
         drop(state);
         let kept = fs::read(&path).unwrap();
@@ -791,7 +795,7 @@ mod tests {
     fn a_state_stays_once_readings_are_about_to_be_sent() {
         let (_directory, file) = file();
         let mut state = state_of(&file);
-        let sent = LastSent { at: Timestamp::MIN, usual_distance: None };
+        let sent = LastSent { at: Timestamp::MIN, first: None, usual_distance: None };
         state.note_sending([(device("d"), sent)]).unwrap();
         state.remove_if_unused();
         drop(state);
@@ -801,7 +805,8 @@ mod tests {
     #[test]
     fn what_an_earlier_run_has_sent_stays_where_a_later_one_is_refused() {
         let (_directory, file) = file();
-        let sent = [(device("d"), LastSent { at: Timestamp::MIN, usual_distance: None })];
+        let sent =
+            [(device("d"), LastSent { at: Timestamp::MIN, first: None, usual_distance: None })];
         for is_first in [true, false] {
             let mut state = state_of(&file);
             state.note_sending(sent.clone()).unwrap();

@@ -177,7 +177,7 @@ mod tests {
             ("same", before(false, Some(10))),
         ] {
             state.note_device(&device(name), before).unwrap();
-            let last = LastSent { at: at_second(20), usual_distance: None };
+            let last = LastSent { at: at_second(20), first: None, usual_distance: None };
             state.note_sending([(device(name), last)]).unwrap();
         }
         state.note_device(&device("unsent"), before(false, None)).unwrap();
@@ -280,7 +280,7 @@ mod tests {
         let (from, until) = (at_second(10), None);
         let before = DeviceBefore { is_new: false, has_past: true, from, until };
         state.note_device(&device("d"), before).unwrap();
-        let last = LastSent { at: at_second(20), usual_distance: None };
+        let last = LastSent { at: at_second(20), first: None, usual_distance: None };
         state.note_sending([(device("d"), last)]).unwrap();
         drop(state);
 
