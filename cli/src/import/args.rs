@@ -306,7 +306,7 @@ pub(super) struct CsvArgs {
     #[arg(long, value_name = "NAME=COLUMN")]
     pub(super) metric: Vec<String>,
     /// A device of a wide file, whose rows hold several devices:
-    /// 'DEVICE@ROOM:temperature=T1,power_w=A+B*6,energy_kwh=total(A+B)*0.001'. Columns are added up, then multiplied;
+    /// 'DEVICE@ROOM:temperature=T1,current_w=A+B*6,cumulative_kwh_p=total(A+B)*0.001'. Columns are added up, then multiplied;
     /// total() adds up the rows in order of time. For a database or line protocol, MAP is a file: --dry-run writes it
     /// with all series, and you choose which are imported, as which device and in which room
     #[arg(long, value_name = "MAP", conflicts_with_all = ["device", "device_id", "room", "metric"])]

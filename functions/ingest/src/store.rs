@@ -94,10 +94,11 @@ impl<C: Clock> Pipeline<C> {
         }
 
         refuse_deleted(request, &found);
-        let introduced = self.introductions.introduce(session, request, &found).await?;
         if options.merge {
             self.metric_limit.refuse_beyond_limit(request, &found, session.now);
         }
+        // Last of the refusals, because a request that is refused as a whole introduces no device.
+        let introduced = self.introductions.introduce(session, request, &found).await?;
 
         // Without readings, the next steps do nothing.
         if options.all_or_nothing && request.has_refusals() {
@@ -146,7 +147,7 @@ impl<C: Clock> Pipeline<C> {
         request_hash: RequestHash,
     ) -> Vec<Reading> {
         let mut timed = mem::take(&mut request.timed);
-        // Readings that an earlier attempt stored. `prepare` has already taken out those whose device was not looked up.
+        // Readings that an earlier attempt stored. `prepare` has taken out those whose device was not looked up.
         let before = self.retries.split_off_stored(request_hash, &mut timed, self.clock.now());
         let mut stored = request.report.add_stored_before(before);
 
