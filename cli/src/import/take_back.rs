@@ -75,7 +75,7 @@ fn url_of<'a>(named: Option<&'a str>, state: &'a ImportState) -> anyhow::Result<
 #[derive(Debug, Default)]
 struct Brought<'a> {
     readings: Vec<(&'a DeviceId, Range<Timestamp>)>,
-    /// The newest reading that was sent of each of these devices, and the last one that certainly was stored.
+    /// The newest sent reading of each device, and the newest reading that was certainly stored.
     witnesses: Vec<(&'a DeviceId, Timestamp)>,
     /// The time from which a device's readings stay, because some were there before the import.
     kept: Vec<(&'a DeviceId, Timestamp)>,
