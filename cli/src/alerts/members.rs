@@ -1,5 +1,4 @@
-//! The members of a rule or channel as a person types them. Only turns lists and flags into JSON; the server checks the
-//! rest.
+//! The members of a rule or channel as a person types them, made into JSON. Checks no value; the server does.
 
 use anyhow::bail;
 use serde_json::{Map, Value};

@@ -73,10 +73,9 @@ impl StoreReport {
         self
     }
 
-    /// Adds readings that an earlier attempt of the request has stored. Returns them.
-    pub(crate) fn add_stored_before(&mut self, readings: PlacedReadings) -> Vec<Reading> {
+    /// Counts readings that an earlier attempt of the request has stored.
+    pub(crate) fn count_stored_before(&mut self, readings: &PlacedReadings) {
         self.accepted_before += readings.origins.iter().map(Vec::len).sum::<usize>();
-        readings.readings
     }
 
     /// Adds the outcome of a write. Returns the stored readings.

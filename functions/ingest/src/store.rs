@@ -129,7 +129,7 @@ impl<C: Clock> Pipeline<C> {
         // so these readings are only counted.
         let mut timed = request.timed.split_off(is_unknown);
         let before = self.retries.split_off_stored(request_hash, &mut timed, self.clock.now());
-        request.report.add_stored_before(before);
+        request.report.count_stored_before(&before);
 
         let arrivals = request.arrivals.split_off(is_unknown);
         let not_stored = timed.origins.into_iter().chain(arrivals.origins).flatten();
@@ -149,10 +149,11 @@ impl<C: Clock> Pipeline<C> {
         let mut timed = mem::take(&mut request.timed);
         // Readings that an earlier attempt stored. `prepare` has taken out those whose device was not looked up.
         let before = self.retries.split_off_stored(request_hash, &mut timed, self.clock.now());
-        let mut stored = request.report.add_stored_before(before);
+        request.report.count_stored_before(&before);
+        let mut stored = before.readings;
 
         let put = self.put(session, &timed.readings, request.options).await;
-        // Other requests have to write their own values of these keys again.
+        // The write may have replaced values of other requests. Their repetitions have to write these again.
         self.retries.forget_in_other_requests(request_hash, &timed.readings);
         let written = request.report.add(timed, put);
 

@@ -350,26 +350,27 @@ impl Parser<'_> {
         })
     }
 
-    /// `m`, `policy.m`, `database.policy.m` or `database..m`; `m` may be a pattern.
+    /// The measurement of `m`, `policy.m`, `database.policy.m` or `database..m`; `m` may be a pattern. What stands
+    /// before it is only counted.
     fn source(&mut self) -> Result<Name, QueryError> {
-        let mut names: Vec<String> = Vec::new();
+        let mut before: Vec<String> = Vec::new();
         let name = loop {
             if let Some(pattern) = self.takes_pattern()? {
                 break Name::Matches(pattern);
             }
-            if !names.is_empty() && self.takes_mark(".") {
-                names.push(String::new());
+            if !before.is_empty() && self.takes_mark(".") {
+                before.push(String::new());
                 continue;
             }
             let name = self.identifier()?;
             if !self.takes_mark(".") {
                 break Name::Is(name);
             }
-            names.push(name);
+            before.push(name);
         };
 
-        if names.len() > 2 {
-            let parts: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+        if before.len() > 2 {
+            let parts: Vec<String> = before.iter().map(|name| format!("{name:?}")).collect();
             let last = match &name {
                 Name::Is(name) => name.clone(),
                 _ => "/regex/".to_owned(),

@@ -202,7 +202,7 @@ impl<'a> DeviceSelection<'a> {
         found: &'s BTreeMap<DeviceId, DeviceData>,
     ) -> impl Iterator<Item = OutGroup<'s>> {
         const NOTHING: &DeviceData = &DeviceData::Readings(Vec::new());
-        let CheckedSelect { dimensions, condition, series: page, fields, .. } = &self.query;
+        let CheckedSelect { dimensions, condition, series: series_page, fields, .. } = &self.query;
         let grouping = PointGrouping {
             fields,
             dimensions,
@@ -210,14 +210,16 @@ impl<'a> DeviceSelection<'a> {
             is_by_room: self.is_by_room,
         };
 
+        let data_of = |device: &&Device| found.get(device.id()).unwrap_or(NOTHING);
         let measurements = self.series.chunk_by(|a, b| a.measurement == b.measurement);
-        measurements.flat_map(move |series| {
-            let found = series.iter().map(|series| {
-                let of = |device: &&Device| found.get(device.id()).unwrap_or(NOTHING);
-                (series, series.devices.iter().map(of).collect())
-            });
-            let groups = page.of_groups(grouping.of_series(&found.collect::<Vec<_>>()));
-            let measurement = series[0].measurement.as_str();
+        measurements.flat_map(move |of_measurement| {
+            let with_data: Vec<_> = of_measurement
+                .iter()
+                .map(|series| (series, series.devices.iter().map(data_of).collect()))
+                .collect();
+            let groups = series_page.of_groups(grouping.of_series(&with_data));
+            let measurement = of_measurement[0].measurement.as_str();
+
             let group = move |(tags, points)| OutGroup { instant: None, measurement, tags, points };
             groups.into_iter().map(group)
         })

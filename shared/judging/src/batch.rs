@@ -61,8 +61,9 @@ impl<S: Store> JudgingSession<'_, S> {
     ///
     /// - Budgets and counters: never, because they wait for whole quarters of an hour.
     /// - Other rules on up to `MAX_FEW` devices: always.
-    /// - Rules on more devices: by rollups. When `rollup` folds a quarter that breaks the rule, it stores a recheck. A
-    ///   batch is judged only by a limit of a metric, and only if the quarter of a late reading may have a rollup.
+    /// - Limits of a metric on more devices: only late readings, whose quarter may have a rollup. Other readings are
+    ///   judged by rollups: when `rollup` folds a quarter that breaks the rule, it stores a recheck.
+    /// - Demands and silences on more devices: never.
     ///
     /// Devices whose newest reading in the batch is over 31 days old are ignored. If rules or states cannot be read,
     /// the report asks to judge all other devices again. If devices cannot be read for now, it asks to judge these

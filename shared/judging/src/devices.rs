@@ -6,8 +6,7 @@ use alerts::{Group, Rule, Scope};
 use chrono::TimeDelta;
 use domain::{Device, DeviceId, Meter, MetricInfo, MetricKind, MetricName};
 
-/// The largest number of devices of a rule that batches judge. For a rule on more devices, `rollup` stores a recheck
-/// when a quarter of an hour breaks the rule.
+/// The largest number of devices of a rule that each batch judges.
 pub const MAX_FEW: usize = 1_000;
 /// How long a list is used for each thousand of its devices, rounded up. So reading lists costs some 110 read units a
 /// minute at any size. A device that joins a group is found when the list is read again.

@@ -239,7 +239,8 @@ enum Use {
     Whole { is_in_other_room: bool },
     /// The readings are read instead: the settings have changed since the fold.
     Refold,
-    /// The next finer level is read instead, because the rollup has readings of requested rooms and of others.
+    /// The next finer level is read instead: the rollup has readings of requested rooms and of others or, if the rows
+    /// are divided by room, of several rooms.
     Split,
 }
 
@@ -352,7 +353,7 @@ impl<'a, S: Store> Gathering<'a, S> {
         let mut taken = Vec::new();
         for day in days {
             let is_whole = range.covers(day.range) && self.question.grid.has_in_one_row(day.range);
-            // The rollup of a copy is taken, because `check_expiry` needs the day itself.
+            // `take_or_plan_read` empties the rollup that it takes. `check_expiry` still needs the day, so a copy is taken.
             if is_whole
                 && self.is_local_day(day)
                 && self.take_or_plan_read(&mut day.clone(), day.range, Level::Days)

@@ -18,7 +18,7 @@ use crate::ports::Store;
 
 /// The number of readings that the first query reads.
 const NEAREST: usize = 10;
-/// The number of readings that one query reads where there are no rollups.
+/// The number of readings that a further query reads.
 const FURTHER: usize = 10_000;
 /// The length of time that is searched by quarters, before days are searched.
 const QUARTERS: TimeDelta = TimeDelta::days(2);
@@ -64,8 +64,8 @@ pub(crate) async fn neighbours(
     }
     let from = before.run().await?;
 
-    // A power counts up to the end of the range. If the range ends after now, it counts up to now, or up to a next
-    // value that is after now. So the next value is searched only if the range ends after now.
+    // Without a next value, a power counts up to the end of the range, at most up to now. A next value changes that
+    // only if the range ends after now, so only then is it searched.
     let has_after = |rule: &MetricRule| match rule {
         MetricRule::Counter(_) => true,
         MetricRule::Power(_) => range.to() > question.now,

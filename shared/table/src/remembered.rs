@@ -49,7 +49,8 @@ impl<K: Eq + Hash, V: Clone> BoundedMemory<K, V> {
         Self { max_entries, max_age, entries: Mutex::default() }
     }
 
-    /// The remembered value of a key, if it is young enough and was not read a minute or more after `now`.
+    /// The remembered value of a key, if it is young enough. If it was read a minute or more after `now`, the clock was
+    /// set back and the value is not used.
     pub fn get(&self, key: &K, now: Timestamp) -> Option<V> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let (read_at, value) = entries.get(key)?;

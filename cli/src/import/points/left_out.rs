@@ -1,4 +1,4 @@
-//! Removes lines from their groups because of readings in the table. Makes no decision itself.
+//! Removes the lines of an import that its caller leaves out. Decides about no line.
 
 use domain::{DeviceId, Exact, MetricName};
 
