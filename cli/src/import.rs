@@ -175,8 +175,8 @@ fn shelly(
         anchors::of(args.client()?, &log, from.div_euclid(1_000_000))?
     };
 
-    let source = log.source(&anchors);
-    if !args.dry_run && anchors == Anchors::default() {
+    let source = log.source(&anchors)?;
+    if !args.dry_run && anchors.counters.is_empty() {
         source.notes.say(BEFORE_THE_METER.to_owned());
     }
     Ok(HistorySource { growing: Some(growing), ..source })

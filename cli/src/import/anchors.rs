@@ -2,7 +2,7 @@
 //! file.
 
 use crate::client::Client;
-use history::csv::totals::StoredCounters as _;
+use history::made_counters::StoredCounters as _;
 use history::shelly::{Anchors, Log};
 
 /// Asks the server for the counters of a log that the table has.
@@ -14,7 +14,7 @@ use history::shelly::{Anchors, Log};
 pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchors> {
     let (mut ends, counters) = (log.ends(), log.counters());
     ends.retain(|end| *end >= from);
-    let mut anchors = Anchors::default();
+    let mut anchors = Anchors { from, ..Anchors::default() };
     let Some(((device, metric), first)) = counters.first().zip(ends.first()) else {
         return Ok(anchors);
     };
@@ -35,13 +35,17 @@ pub(super) fn of(client: &Client, log: &Log, from: i64) -> anyhow::Result<Anchor
     let after_imported = ends.get(imported).copied().unwrap_or_else(|| ends[ends.len() - 1] + 1);
     anchors.live = client.first_from(device, metric, after_imported)?.map(|(at, _)| at);
 
+    let begin = log.first_from(from).unwrap_or(*first);
     for (device, metric) in counters {
-        let from = anchors.live.unwrap_or(*first);
-        let mut found = client.first_from(&device, &metric, from)?;
+        let mut found = client.first_from(&device, &metric, anchors.live.unwrap_or(*first))?;
         if found.is_none() {
             found = client.last_before(&device, &metric, *first)?;
         }
-        anchors.counters.extend(found.map(|found| ((device, metric), found)));
+        let before = client.last_before(&device, &metric, begin)?;
+
+        let counter = (device, metric);
+        anchors.before.extend(before.map(|before| (counter.clone(), before)));
+        anchors.counters.extend(found.map(|found| (counter, found)));
     }
 
     Ok(anchors)

@@ -10,6 +10,7 @@ use domain::{DeviceId, MetricName, Timestamp};
 use history::LineRules;
 use history::csv::totals::Totals;
 use history::line::{Line, Lines};
+use history::made_counters::MadeCounters;
 use history::notes::Notes;
 use history::point::Point;
 use history::points::device_point::{DevicePoint, DevicesOfSeries};
@@ -74,6 +75,7 @@ struct Sorted {
     refusals: Refusals,
     notes: Notes,
     units: SeriesUnits,
+    made: MadeCounters,
     reader: LineReader,
     /// The time before which points are thinned.
     thin_before: Option<Timestamp>,
@@ -126,7 +128,7 @@ fn sort(
     reader: LineReader,
     bar: &ProgressBar,
 ) -> anyhow::Result<Sorted> {
-    let HistorySource { items, notes, units, totals, growing } = source;
+    let HistorySource { items, notes, units, totals, made, growing } = source;
     let thin_before = wanted.thin_before;
     bar.set_message(sort::SORTING);
 
@@ -168,7 +170,19 @@ fn sort(
     bar.set_message("");
     bar.set_length(total);
     let refusals = notes.take_refusals();
-    Ok(Sorted { items, total, disk, registry, refusals, notes, units, reader, thin_before, except })
+    Ok(Sorted {
+        items,
+        total,
+        disk,
+        registry,
+        refusals,
+        notes,
+        units,
+        made,
+        reader,
+        thin_before,
+        except,
+    })
 }
 
 /// Returns the readings and rows of lines. Moves entries of the registry to `registry`, and notes refusals.
@@ -344,7 +358,8 @@ fn upload(
     after_upload(client, summary.stored, goes_on);
     let metric_of = |device: &DeviceId, at: Timestamp| imported.value_without_past(device, at);
     hourly::note(&sorted.notes.hourly(), metric_of, client).into_iter().for_each(print);
-    session::end(imported, &summary.refusals, summary.refused_before)
+    let misfits = sorted.made.misfits(&**client)?;
+    session::end(imported, &misfits, &summary.refusals, summary.refused_before)
 }
 
 /// Returns the groups of lines to send. Lines before the instant `thin_before` are thinned.

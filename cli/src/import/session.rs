@@ -150,16 +150,19 @@ pub(super) fn forget_unused(imported: &Imported<'_>, client: &Client) {
     state.remove_if_unused();
 }
 
-/// Ends a complete import: prints the comparison with the table. Returns the exit code.
+/// Ends a complete import: prints the comparison with the table, and the counters that do not fit it. Returns the exit
+/// code.
 pub(super) fn end(
     imported: Imported<'_>,
+    misfits: &[String],
     refusals: &Refusals,
     refused_before: u64,
 ) -> anyhow::Result<ExitCode> {
     let ended = imported.end()?;
+    misfits.iter().for_each(print);
     print(&ended.text);
     let code = exit_code(refusals, refused_before);
-    Ok(if ended.is_lossy { SOME_MISSING.into() } else { code })
+    Ok(if ended.is_lossy || !misfits.is_empty() { SOME_MISSING.into() } else { code })
 }
 
 /// Whether the table has the readings that an interrupted import stored.
@@ -201,6 +204,8 @@ fn look_for(witness: Option<&Witness>, client: &Client) -> anyhow::Result<Earlie
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use domain::given::{at, device, metric};
 
     use super::*;
@@ -289,6 +294,22 @@ mod tests {
         let server = fake_server::serve(|_, _| Reply::NONE);
         let client = server.client();
         assert!(said_after_upload(&client).contains(BEHIND));
+    }
+
+    #[test]
+    fn a_counter_that_does_not_fit_the_table_is_told_and_ends_with_4() {
+        let said = OutputText::default();
+        output::say_to(&said);
+        let client = fake_server::always(403, "{}").client();
+        let (file, target) = (Path::new("-"), "here");
+        let name = ImportName { file, state: None, target, url: None, options: "" };
+        for (misfits, code) in [(vec![], 0), (vec!["it does not fit".to_owned()], SOME_MISSING)] {
+            let state = ImportState::of(name, false).unwrap();
+            let imported = Imported::begin(&client, state).unwrap();
+            let ended = end(imported, &misfits, &Refusals::default(), 0).unwrap();
+            assert_eq!(ended, ExitCode::from(code));
+        }
+        assert_eq!(said.text().matches("it does not fit").count(), 1);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use domain::Timestamp;
-use history::csv::totals::StoredCounters;
+use history::made_counters::StoredCounters;
 use rust_decimal::Decimal;
 
 use super::reading_pages;

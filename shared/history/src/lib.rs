@@ -15,6 +15,7 @@ pub mod input;
 pub mod kind;
 pub mod line;
 pub mod line_protocol;
+pub mod made_counters;
 pub mod notes;
 pub mod point;
 pub mod points;

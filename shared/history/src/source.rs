@@ -3,6 +3,7 @@
 use crate::csv::totals::Totals;
 use crate::growing::Growing;
 use crate::line::Lines;
+use crate::made_counters::MadeCounters;
 use crate::notes::Notes;
 use crate::point::Point;
 use crate::units::SeriesUnits;
@@ -28,6 +29,8 @@ pub struct HistorySource {
     pub units: SeriesUnits,
     /// The amounts of lines that are added up.
     pub totals: Totals,
+    /// The counters that are made of amounts and continue the table's.
+    pub made: MadeCounters,
     /// The file, if its form does not show whether the last line is complete.
     pub growing: Option<Growing>,
 }
@@ -36,15 +39,15 @@ impl HistorySource {
     /// Makes a source of points.
     pub fn of_points(points: Points, notes: Notes) -> Self {
         let units = SeriesUnits::default();
-        let totals = Totals::default();
-        Self { items: SourceItems::Points(points), notes, units, totals, growing: None }
+        let (totals, made) = (Totals::default(), MadeCounters::default());
+        Self { items: SourceItems::Points(points), notes, units, totals, made, growing: None }
     }
 
     /// Makes a source of lines. Their totals share the notes.
     pub fn of_lines(lines: Lines, totals: Totals) -> Self {
-        let notes = totals.notes().clone();
+        let (notes, made) = (totals.notes().clone(), totals.made().clone());
         let units = SeriesUnits::default();
-        Self { items: SourceItems::Lines(lines), notes, units, totals, growing: None }
+        Self { items: SourceItems::Lines(lines), notes, units, totals, made, growing: None }
     }
 }
 

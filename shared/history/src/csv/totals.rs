@@ -4,7 +4,6 @@
 //! and time, the last amount counts.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt::Debug;
 use std::iter::Peekable;
 use std::sync::Arc;
 
@@ -17,6 +16,7 @@ use super::rows::{self, CsvRow};
 use super::timestamp::RowInterval;
 use crate::csv;
 use crate::line::Line;
+use crate::made_counters::{Begin, MadeCounter, MadeCounters, StoredCounters};
 use crate::notes::Notes;
 use crate::refusals::Refusal;
 
@@ -33,28 +33,6 @@ const UNASKED: &str = "\
 total()      the token may not read, so the counters begin at 1 whatever the table has; of several files the energy
              at each seam is wrong";
 
-/// The counters that a table has already.
-pub trait StoredCounters: Debug {
-    /// Returns whether the counters can be asked for.
-    fn may_read(&self) -> anyhow::Result<bool>;
-
-    /// Returns the last value of a metric before a time in milliseconds, and its time.
-    fn last_before(
-        &self,
-        device: &str,
-        metric: &str,
-        to: i64,
-    ) -> anyhow::Result<Option<(i64, Decimal)>>;
-
-    /// Returns the first value of a metric from a time in milliseconds on, and its time.
-    fn first_from(
-        &self,
-        device: &str,
-        metric: &str,
-        from: i64,
-    ) -> anyhow::Result<Option<(i64, Decimal)>>;
-}
-
 /// The totals of a file, with the remarks about them.
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
@@ -69,17 +47,21 @@ struct Rules {
     notes: Notes,
     /// The server whose counters are continued; `None` in a dry run.
     table: Option<Arc<dyn StoredCounters + Send + Sync>>,
+    /// The totals that continue the table's counters.
+    made: MadeCounters,
 }
 
 /// The total of a metric, at the end of its newest amount.
 #[derive(Debug, Clone)]
 struct Total {
+    begin: Begin,
     at: Timestamp,
     value: Decimal,
 }
 
 /// The start value of a total.
 struct Base {
+    begin: Begin,
     value: Decimal,
     /// Whether the table's value at the start is the end of an earlier amount, for example of the previous file.
     is_stored: bool,
@@ -133,7 +115,8 @@ impl Totals {
         lines: impl Iterator<Item = anyhow::Result<Line>>,
         now: Timestamp,
     ) -> anyhow::Result<()> {
-        let rules = Rules { notes: Notes::default(), ..self.rules.clone() };
+        let (notes, made) = (Notes::default(), MadeCounters::default());
+        let rules = Rules { notes, made, ..self.rules.clone() };
         let unheard = Self { devices: self.devices.clone(), rules };
         unheard.add_up(lines, now).try_for_each(|line| line.map(drop))
     }
@@ -146,6 +129,11 @@ impl Totals {
     /// The remarks about the added lines.
     pub const fn notes(&self) -> &Notes {
         &self.rules.notes
+    }
+
+    /// The totals that continue the table's counters, each when its last line is added.
+    pub const fn made(&self) -> &MadeCounters {
+        &self.rules.made
     }
 
     /// Adds up the amounts of rows, which are sorted by device and time, and decodes them at `now`. Other lines pass.
@@ -226,20 +214,30 @@ impl Rules {
             return self.base_without_beginning(device, metric, begin);
         }
 
-        let new = Base { value: BASE, is_stored: false };
-        let Some(table) = &self.table else { return Ok(new) };
-        let begin = begin.as_millis();
-        let found = table.last_before(device, metric, begin + 1)?;
-        let Some((at, value)) = found else { return Ok(new) };
-        if at < begin {
-            return Ok(Base { value, is_stored: false });
+        let at = begin.as_millis();
+        let found = match &self.table {
+            Some(table) => table.last_before(device, metric, at + 1)?,
+            None => None,
+        };
+        let (Some(table), Some((_, value))) = (&self.table, found.filter(|found| found.0 == at))
+        else {
+            let value = found.map_or(BASE, |(_, value)| value);
+            return Ok(Base { begin: Begin { at, before: found }, value, is_stored: false });
+        };
+
+        let before = table.last_before(device, metric, at)?;
+        if let Some((_, before)) = before.filter(|(_, before)| *before > value) {
+            bail!(
+                "{metric} of {device} falls at {begin} from {before} to {value}, as after an earlier import of this file \
+                 that did not go on from there: the energy at the seam is wrong. Take that import back, or delete its \
+                 readings, and import the file again"
+            );
         }
 
         // A value that is alone, or equal to the one before, is the start of these same amounts, stored by an
         // interrupted import of the same lines.
-        let before = table.last_before(device, metric, begin)?;
         let is_stored = before.is_some_and(|(_, before)| before != value);
-        Ok(Base { value, is_stored })
+        Ok(Base { begin: Begin { at, before }, value, is_stored })
     }
 
     /// Returns the start value of a total whose first amount has no known start. The amount counts from the table's
@@ -250,8 +248,9 @@ impl Rules {
         metric: &str,
         row: Timestamp,
     ) -> anyhow::Result<Base> {
+        let at = row.as_millis();
         let before = match &self.table {
-            Some(table) => table.last_before(device, metric, row.as_millis())?,
+            Some(table) => table.last_before(device, metric, at)?,
             None => None,
         };
         if before.is_none() {
@@ -259,41 +258,26 @@ impl Rules {
         }
 
         let value = before.map_or(Decimal::ZERO, |(_, value)| value);
-        Ok(Base { value, is_stored: true })
-    }
-
-    /// Fails if the table has later values of the counter that do not continue from the end of this total.
-    fn ensure_continued(&self, device: &str, metric: &str, total: &Total) -> anyhow::Result<()> {
-        let Some(table) = &self.table else { return Ok(()) };
-        let end = total.at.as_millis();
-        let Some((_, later)) = table.first_from(device, metric, end + 1)? else {
-            return Ok(());
-        };
-
-        let stored = table.first_from(device, metric, end)?.filter(|(at, _)| *at == end);
-        let fits = match stored {
-            Some((_, value)) => value == total.value,
-            None => total.value <= later,
-        };
-        if fits {
-            return Ok(());
-        }
-
-        let Total { at, value } = total;
-        bail!(
-            "{metric} of {device} ends at {at} with {value}, and the table has later values, as of a later file, that do \
-             not go on from there: the energy at the seam would be wrong. Import files in the order of their time; \
-             `roomtide delete readings {device} --from {at} --to now` deletes the later ones, whose files are imported after this one"
-        )
+        Ok(Base { begin: Begin { at, before }, value, is_stored: true })
     }
 }
 
 impl DeviceTotals {
-    /// Fails if the totals do not fit the table's later values.
+    /// Notes the totals as made. Fails if they do not fit the table's later values.
     fn end(&self, id: &str, rules: &Rules) -> anyhow::Result<()> {
+        let Some(table) = &rules.table else { return Ok(()) };
         for (metric, total) in &self.totals {
-            let Some(total) = total else { continue };
-            rules.ensure_continued(id, metric, total)?;
+            let Some(Total { begin, at, value }) = total.clone() else { continue };
+            let mend = format!(
+                "Import files in the order of their time; `roomtide delete readings {id} --from {at} --to now` deletes the \
+                 later ones, whose files are imported after this one"
+            );
+            let (device, metric) = (id.to_owned(), metric.clone());
+            let made = MadeCounter { device, metric, begin, end: at, value, mend };
+            if let Some(misfit) = made.misfit_after(&**table)? {
+                bail!(misfit);
+            }
+            rules.made.add_all([made]);
         }
         Ok(())
     }
@@ -319,27 +303,26 @@ impl DeviceTotals {
             notes.leave_out_many("rows of a time that a later line has too", replaced as u64);
 
             let amount = amounts.iter().rev().find_map(|amount| amount.parse::<Decimal>().ok());
-            let before = match total {
-                Some(total) => Base { value: total.value, is_stored: true },
-                None if amount.is_some() => rules.base(&last.device, name, begin)?,
-                None => Base { value: Decimal::ZERO, is_stored: true },
-            };
-
-            let sum = amount.map(|amount| before.value.checked_add(amount));
-            if sum == Some(None) {
-                let reason = format!("{name}: the total is too large, over 28 digits");
-                refused.push_back(Line::Refused(Refusal { line: last.line, reason }));
+            let mut shown = None;
+            if let Some(amount) = amount {
+                let base = match total {
+                    Some(total) => Base { begin: total.begin, value: total.value, is_stored: true },
+                    None => rules.base(&last.device, name, begin)?,
+                };
+                if let Some(value) = base.value.checked_add(amount) {
+                    if !base.is_stored {
+                        // Without this reading, the first interval's amount would have no start.
+                        beginning.metrics.push((name.clone(), base.value.normalize().to_string()));
+                    }
+                    shown = Some(value.normalize().to_string());
+                    *total = Some(Total { begin: base.begin, at: last.at, value });
+                } else {
+                    let reason = format!("{name}: the total is too large, over 28 digits");
+                    refused.push_back(Line::Refused(Refusal { line: last.line, reason }));
+                }
             }
-            let sum = sum.flatten();
 
-            if sum.is_some() && !before.is_stored {
-                // Without this reading, the first interval's amount would have no start.
-                beginning.metrics.push((name.clone(), before.value.normalize().to_string()));
-            }
-
-            let shown = sum.map(|value| value.normalize().to_string());
             rows.iter_mut().for_each(|row| row.set(name, shown.as_deref()));
-            *total = sum.map(|value| Total { at: last.at, value }).or(total.take());
         }
 
         self.newest = Some(last.at);

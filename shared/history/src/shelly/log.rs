@@ -5,13 +5,14 @@ use std::io::BufRead;
 use std::ops::Range;
 use std::str::FromStr as _;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use chrono::NaiveDateTime;
-use domain::DeviceId;
+use domain::{DeviceId, Timestamp};
 use rust_decimal::Decimal;
 
 use super::columns::{Columns, LoggedKind, LoggedMetric};
 use crate::csv::totals::BASE;
+use crate::made_counters::{Begin, MadeCounter, MadeCounters};
 use crate::notes::Notes;
 use crate::point::{DEVICE_TAG, Point, Way};
 use crate::source::HistorySource;
@@ -54,8 +55,12 @@ struct MeterSeries {
 pub struct Anchors {
     /// By device and metric, a time and the counter's value then.
     pub counters: BTreeMap<(String, String), (i64, Decimal)>,
+    /// By device and metric, the last value before the log's first value, and its time.
+    pub before: BTreeMap<(String, String), (i64, Decimal)>,
     /// The time since when the meter itself sends.
     pub live: Option<i64>,
+    /// The time from which on values are imported.
+    pub from: i64,
 }
 
 impl Log {
@@ -114,11 +119,23 @@ impl Log {
         self.rows.keys().map(|begin| (begin + self.interval) * 1_000).collect()
     }
 
+    /// Returns the time of the first value from a time on, in milliseconds. A log has a value at the begin of its first
+    /// row and at the end of each row.
+    pub fn first_from(&self, from: i64) -> Option<i64> {
+        let begin = self.rows.keys().next().map(|begin| begin * 1_000);
+        begin.into_iter().chain(self.ends()).find(|at| *at >= from)
+    }
+
     /// Returns the counters, each as its device and metric.
     pub fn counters(&self) -> Vec<(String, String)> {
         let counters =
             self.columns.metrics.iter().filter(|metric| metric.kind == LoggedKind::Amount);
-        counters.map(|metric| (self.device_of(metric), metric.name.clone())).collect()
+        counters.map(|metric| self.counter_of(metric)).collect()
+    }
+
+    /// Returns the device and the name of a metric.
+    fn counter_of(&self, metric: &LoggedMetric) -> (String, String) {
+        (self.device_of(metric), metric.name.clone())
     }
 
     fn device_of(&self, metric: &LoggedMetric) -> String {
@@ -145,12 +162,16 @@ impl Log {
 
     /// Returns the points: at the end of each interval the counters, shifted to fit `anchors`, and the means.
     ///
-    /// From the time on when the meter itself sends, the rows are left out.
-    pub fn source(self, anchors: &Anchors) -> HistorySource {
-        let units = SeriesUnits::default();
+    /// From the time on when the meter itself sends, the rows are left out. Fails if a counter begins below zero.
+    pub fn source(self, anchors: &Anchors) -> anyhow::Result<HistorySource> {
+        let (units, made) = (SeriesUnits::default(), MadeCounters::default());
         let mut all = Vec::with_capacity(self.columns.metrics.len());
         for (index, metric) in self.columns.metrics.iter().enumerate() {
             let series = self.series_of(index, metric, anchors);
+            if metric.kind == LoggedKind::Amount {
+                self.ensure_above_zero(index, &series, anchors)?;
+                made.add_all(self.made(index, &series, anchors));
+            }
             let (unit, is_counter) = match metric.kind {
                 LoggedKind::Amount => ("kWh", true),
                 LoggedKind::Mean(unit) => (unit, false),
@@ -174,7 +195,61 @@ impl Log {
             }
             points
         });
-        HistorySource { units, ..HistorySource::of_points(Box::new(points), notes) }
+        Ok(HistorySource { units, made, ..HistorySource::of_points(Box::new(points), notes) })
+    }
+
+    /// Fails if the first imported value of a counter is below zero by more than the largest row, because such values
+    /// are in no energy. By less than a row, it may be a new meter's, and is only noted.
+    fn ensure_above_zero(
+        &self,
+        index: usize,
+        series: &MeterSeries,
+        anchors: &Anchors,
+    ) -> anyhow::Result<()> {
+        let first = series.total.saturating_add(self.total_at(index, anchors.from));
+        let largest = self.rows.values().filter_map(|(_, values)| values[index]).max();
+        let counter = self.counter_of(&series.metric);
+        let Some((at, value)) = anchors.counters.get(&counter) else { return Ok(()) };
+        if first > Decimal::ZERO {
+            return Ok(());
+        }
+
+        let (device, metric) = counter;
+        let (first, value) = (first.normalize(), value.normalize());
+        if first >= -kilo(largest.unwrap_or_default()) {
+            self.notes.say(format!(
+                "counters     {metric} of {device} begins at {first}; energy leaves out values up to 0"
+            ));
+            return Ok(());
+        }
+
+        let at = Timestamp::from_millis(*at)?;
+        bail!(
+            "{metric} of {device} is {value} at {at} in the table, and the log counts {} more than that before it: its \
+             counter would begin below zero, and such values are in no energy. If a later log was imported first, `roomtide \
+             delete readings {device} --from {at} --to now` deletes it, and the logs are imported in the order of their time. \
+             If the meter was reset, import the rows before the reset with --to as a device of their own, and those after \
+             it with --from",
+            -first
+        )
+    }
+
+    /// Returns a counter from its first imported value to its last; `None` if no row has a value before the meter's own.
+    fn made(&self, index: usize, series: &MeterSeries, anchors: &Anchors) -> Option<MadeCounter> {
+        let is_sent = |end: &i64| anchors.live.is_none_or(|live| *end <= live);
+        let has_value = self.rows.iter().filter(|(_, (_, values))| values[index].is_some());
+        let ends = has_value.map(|(begin, _)| (begin + self.interval) * 1_000);
+        let end = ends.take_while(is_sent).last()?;
+
+        let counter = self.counter_of(&series.metric);
+        let before = anchors.before.get(&counter).copied();
+        let begin = Begin { at: self.first_from(anchors.from)?, before };
+        let (device, metric) = counter;
+        let value = series.total.saturating_add(self.total_at(index, end));
+        let mend =
+            "Import the log again: its counters then end where the later ones begin".to_owned();
+        let end = Timestamp::from_millis(end).ok()?;
+        Some(MadeCounter { device, metric, begin, end, value, mend })
     }
 
     /// Makes the series of a metric, whose counter fits `anchors`.
@@ -183,7 +258,7 @@ impl Log {
         // Tags separate the parts of a device's id with a slash.
         let tags = format!("{DEVICE_TAG}={}", device.replace(':', "/"));
 
-        let anchor = anchors.counters.get(&(device, metric.name.clone()));
+        let anchor = anchors.counters.get(&self.counter_of(metric));
         let offset = anchor.map(|(at, value)| value.saturating_sub(self.total_at(index, *at)));
 
         let head = Point {

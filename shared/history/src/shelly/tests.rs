@@ -49,7 +49,7 @@ fn of_metric(lines: &[String], metric: &str) -> Vec<String> {
 #[test]
 fn amounts_are_added_up_to_the_counters_of_the_status() {
     let (lines, notes, refused) =
-        told(log(THREE_PHASES).source(&Anchors::default()), 1_771_180_620);
+        told(log(THREE_PHASES).source(&Anchors::default()).unwrap(), 1_771_180_620);
     assert_eq!(
         of_metric(&lines, "cumulative_kwh_p_a"),
         ["0 1", "1 1.0002134", "2 1.0004134", "4 1.0014134"]
@@ -84,21 +84,48 @@ fn counters_end_where_the_meter_s_own_begin() {
     let anchors = Anchors {
         counters: [(counter("cumulative_kwh_p_a"), (live, Decimal::new(500, 0)))].into(),
         live: Some(live),
+        ..Anchors::default()
     };
-    let (lines, notes, _) = told(log(THREE_PHASES).source(&anchors), 1_771_180_620);
+    let (lines, notes, _) = told(log(THREE_PHASES).source(&anchors).unwrap(), 1_771_180_620);
     // Half of the second minute has passed: 500 less 0.1 Wh.
     assert_eq!(of_metric(&lines, "cumulative_kwh_p_a"), ["0 499.9996866", "1 499.9999"]);
     assert!(notes.contains("2 rows of the time since when the meter itself sends"), "{notes}");
     // The counter of an earlier log goes on.
     let before = Anchors {
         counters: [(counter("cumulative_kwh_p_a"), (1_700_000_000_000, Decimal::new(7, 0)))].into(),
-        live: None,
+        ..Anchors::default()
     };
-    let (lines, ..) = told(log(THREE_PHASES).source(&before), 1_771_180_620);
+    let (lines, ..) = told(log(THREE_PHASES).source(&before).unwrap(), 1_771_180_620);
     assert_eq!(
         of_metric(&lines, "cumulative_kwh_p_a"),
         ["0 7", "1 7.0002134", "2 7.0004134", "4 7.0014134"]
     );
+}
+
+/// The meter was reset, or a later log was imported first.
+#[test]
+fn a_counter_that_would_begin_below_zero_is_refused() {
+    let rows = "timestamp,total_act_energy\n1771180620,500\n1771180680,700\n1771180740,600\n";
+    let begin = 1_771_180_620_000;
+    let counter = ("meter-1".to_owned(), "cumulative_kwh_p".to_owned());
+    let source = |wh: i64, from: i64| {
+        let anchor = (begin + 180_000, Decimal::new(wh, 3));
+        let counters = [(counter.clone(), anchor)].into();
+        let anchors = Anchors { counters, live: Some(anchor.0), from, ..Anchors::default() };
+        log(rows).source(&anchors).map(|source| told(source, begin / 1_000).0)
+    };
+
+    let error = source(1_000, 0).unwrap_err().to_string();
+    assert!(
+        error.starts_with(
+            "cumulative_kwh_p of meter-1 is 1 at 2026-02-15T18:40:00.000Z in the table, and the log counts 0.8 more"
+        ),
+        "{error}"
+    );
+    // A new meter's own readings begin within its second row.
+    let lines = source(1_100, 0).unwrap();
+    assert_eq!(of_metric(&lines, "cumulative_kwh_p"), ["0 -0.7", "1 -0.2", "2 0.5", "3 1.1"]);
+    assert!(source(300, begin + 120_000).is_ok(), "rows before the reset are left out");
 }
 
 #[test]
@@ -107,7 +134,7 @@ fn the_second_channel_of_the_first_generation_is_a_part() {
     let begin = 1_766_793_600;
     assert_eq!(log.ends(), [begin * 1_000 + 600_000, begin * 1_000 + 1_200_000]);
     assert_eq!(log.counters()[0], ("meter-1:emeter:1".to_owned(), "cumulative_kwh_p".to_owned()));
-    let source = log.source(&Anchors::default());
+    let source = log.source(&Anchors::default()).unwrap();
     let units = source.units.clone();
     let (lines, ..) = told(source, begin);
     assert_eq!(
@@ -128,7 +155,7 @@ fn the_second_channel_of_the_first_generation_is_a_part() {
 fn a_counter_begins_where_its_own_first_amount_begins() {
     let rows = "timestamp,a_total_act_energy,a_total_act_ret_energy\n\
                 1771180620,,0\n1771180680,5,0\n1771180740,5,0\n";
-    let (lines, ..) = told(log(rows).source(&Anchors::default()), 1_771_180_620);
+    let (lines, ..) = told(log(rows).source(&Anchors::default()).unwrap(), 1_771_180_620);
     assert_eq!(of_metric(&lines, "cumulative_kwh_p_a"), ["1 1", "2 1.005", "3 1.01"]);
     assert_eq!(of_metric(&lines, "cumulative_kwh_n_a"), ["0 1", "1 1", "2 1", "3 1"]);
 }
@@ -161,8 +188,8 @@ fn a_time_and_a_number_that_no_meter_has_are_refused() {
     );
     let log = log(&rows);
     let anchor = (("meter-1".to_owned(), "energy_kwh".to_owned()), (1_771_180_680_000, -largest));
-    let anchors = Anchors { counters: [anchor].into(), live: None };
-    let (lines, _, refused) = told(log.source(&anchors), 1_771_180_620);
+    let anchors = Anchors { counters: [anchor].into(), ..Anchors::default() };
+    let (lines, _, refused) = told(log.source(&anchors).unwrap(), 1_771_180_620);
     assert!(!lines.is_empty());
     assert_eq!(refused.len(), 3, "{refused:?}");
     assert!(refused[0].ends_with("is too large for a meter"), "{refused:?}");
