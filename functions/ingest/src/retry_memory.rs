@@ -1,5 +1,5 @@
-//! Remembers which readings of a throttled request are stored. The same request, sent again, then stores only the rest
-//! and gets further each time. Holds hashes, no readings.
+//! Remembers which readings are stored of a request that was not stored as a whole. The same request, sent again, then
+//! stores only the rest and gets further each time. Holds hashes, no readings.
 //!
 //! Without this memory, a batch that needs more units than one attempt has would never be stored completely. Skipped
 //! readings are reported as `accepted_before`, because somebody may have deleted them since.
@@ -14,16 +14,16 @@ use domain::{Reading, Timestamp};
 use crate::intake::submission::StoreOptions;
 use crate::readings::PlacedReadings;
 
-/// How long a throttled request is remembered, so that the sender may send it again.
+/// How long such a request is remembered, so that the sender may send it again.
 const REMEMBERED: TimeDelta = TimeDelta::minutes(2);
 /// The largest number of remembered readings. With more, all requests except the current one are forgotten.
 const MAX_REMEMBERED: usize = 50_000;
 
-/// The throttled requests, each with the readings that it has stored.
+/// The unfinished requests, each with the readings that it has stored.
 #[derive(Debug, Default)]
 pub(crate) struct RetryMemory {
     hasher: RandomState,
-    throttled: Mutex<HashMap<RequestHash, StoredKeys>>,
+    unfinished: Mutex<HashMap<RequestHash, StoredKeys>>,
 }
 
 /// The hash of the readings of a request, as they were sent, and of its options.
@@ -49,8 +49,8 @@ impl RetryMemory {
         self.hasher.hash_one((&reading.device, reading.at))
     }
 
-    fn throttled(&self) -> MutexGuard<'_, HashMap<RequestHash, StoredKeys>> {
-        self.throttled.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unfinished(&self) -> MutexGuard<'_, HashMap<RequestHash, StoredKeys>> {
+        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes and returns the readings that an earlier attempt of the request has stored. The memory keeps their keys.
@@ -60,9 +60,9 @@ impl RetryMemory {
         readings: &mut PlacedReadings,
         now: Timestamp,
     ) -> PlacedReadings {
-        let mut throttled = self.throttled();
-        throttled.retain(|_, stored| stored.until > now);
-        match throttled.get(&request) {
+        let mut unfinished = self.unfinished();
+        unfinished.retain(|_, stored| stored.until > now);
+        match unfinished.get(&request) {
             Some(stored) => readings.split_off(|reading| stored.keys.contains(&self.key(reading))),
             None => PlacedReadings::default(),
         }
@@ -72,27 +72,27 @@ impl RetryMemory {
     /// overwritten.
     pub(crate) fn forget_in_other_requests(&self, request: RequestHash, tried: &[Reading]) {
         let tried: HashSet<u64> = tried.iter().map(|reading| self.key(reading)).collect();
-        let mut throttled = self.throttled();
-        for (_, stored) in throttled.iter_mut().filter(|(other, _)| **other != request) {
+        let mut unfinished = self.unfinished();
+        for (_, stored) in unfinished.iter_mut().filter(|(other, _)| **other != request) {
             stored.keys.retain(|key| !tried.contains(key));
         }
     }
 
     /// Forgets a request that is stored as a whole. If it is sent again, it is another write.
     pub(crate) fn forget(&self, request: RequestHash) {
-        self.throttled().remove(&request);
+        self.unfinished().remove(&request);
     }
 
-    /// Remembers the readings that a throttled request has stored.
+    /// Remembers the readings that an unfinished request has stored.
     pub(crate) fn keep(&self, request: RequestHash, stored: &[Reading], now: Timestamp) {
         let keys: Vec<u64> = stored.iter().map(|reading| self.key(reading)).collect();
-        let mut throttled = self.throttled();
-        let remembered: usize = throttled.values().map(|stored| stored.keys.len()).sum();
+        let mut unfinished = self.unfinished();
+        let remembered: usize = unfinished.values().map(|stored| stored.keys.len()).sum();
         if remembered + keys.len() > MAX_REMEMBERED {
-            throttled.retain(|other, _| *other == request);
+            unfinished.retain(|other, _| *other == request);
         }
 
-        let stored = throttled
+        let stored = unfinished
             .entry(request)
             .or_insert_with(|| StoredKeys { keys: HashSet::new(), until: now });
         stored.keys.extend(keys);

@@ -160,13 +160,11 @@ impl<C: Clock> Pipeline<C> {
         // Readings without a timestamp come last: a timestamp in the request may be the same as their time of arrival.
         let arrived = self.add_arrivals(session, request).await;
 
-        // The sender repeats a throttled request. The repetition skips what is stored.
-        match request.report.cause {
-            Some(StoreError::Throttled(_)) => {
-                self.retries.keep(request_hash, &written, self.clock.now());
-            }
-            Some(_) => {}
-            None => self.retries.forget(request_hash),
+        // The sender repeats a request of which a part is not stored. The repetition skips what is stored.
+        if request.report.cause.is_some() {
+            self.retries.keep(request_hash, &written, self.clock.now());
+        } else {
+            self.retries.forget(request_hash);
         }
 
         stored.extend(written);

@@ -25,6 +25,7 @@ use super::error::SeriesError;
 use super::grid::{Grid, joined, uncovered};
 use super::horizon::Horizon;
 use crate::ports::Store;
+use of_readings::MAX_READINGS;
 pub use of_readings::readings;
 use out_of_reach::{readings_expired, too_long};
 
@@ -81,6 +82,8 @@ pub struct DeviceQuestion<'a> {
     pub metrics: Option<&'a BTreeSet<MetricName>>,
     /// The longest time for which readings are read.
     pub max_read: TimeDelta,
+    /// The largest number of readings that are read.
+    pub max_readings: usize,
     /// The rows.
     pub grid: &'a Grid,
     /// The time for which rollups are complete.
@@ -100,8 +103,18 @@ impl<'a> DeviceQuestion<'a> {
         coarsest: Level,
         now: Timestamp,
     ) -> Self {
-        let (rooms, is_by_room, metrics, max_read) = (None, false, None, MAX_READ);
-        Self { device, rooms, is_by_room, metrics, max_read, grid, horizon, coarsest, now }
+        Self {
+            device,
+            rooms: None,
+            is_by_room: false,
+            metrics: None,
+            max_read: MAX_READ,
+            max_readings: MAX_READINGS,
+            grid,
+            horizon,
+            coarsest,
+            now,
+        }
     }
 
     /// Whether the question includes a metric.
@@ -257,6 +270,8 @@ struct Gathering<'a, S> {
     /// [`MAX_READ`], less the time that is read anyway. If more time is read anyway, as `max_read` may permit, it is
     /// negative, and no rollup is replaced.
     refoldable: TimeDelta,
+    /// The number of readings that were read so far.
+    readings_read: usize,
     wants_day_before: bool,
 }
 
@@ -295,6 +310,7 @@ impl<'a, S: Store> Gathering<'a, S> {
             ranges_to_read,
             outdated_days: Vec::new(),
             refoldable: question.max_read.min(MAX_READ) - length,
+            readings_read: 0,
             wants_day_before,
         })
     }

@@ -10,7 +10,7 @@ use crate::error::SeriesError;
 use crate::ports::Store;
 
 /// The largest number of readings of a device in one request.
-const MAX_READINGS: usize = 300_000;
+pub(super) const MAX_READINGS: usize = 300_000;
 /// The number of readings of one page.
 const PAGE: usize = 10_000;
 
@@ -19,6 +19,7 @@ impl<S: Store> Gathering<'_, S> {
     /// that the page cuts.
     pub(super) async fn fold_readings(&mut self, range: TimeRange) -> Result<(), SeriesError> {
         let mut pages = Pages::of(self.session, self.question, range);
+        pages.read = self.readings_read;
         let mut next = pages.next().await?;
         if self.question.coarsest == Level::Readings {
             let first = next.iter().flatten().next();
@@ -35,6 +36,7 @@ impl<S: Store> Gathering<'_, S> {
             next = pages.next().await?;
         }
 
+        self.readings_read = pages.read;
         Ok(())
     }
 
@@ -168,7 +170,8 @@ struct Pages<'a, S> {
     device: &'a Device,
     query: RangeQuery,
     has_more: bool,
-    /// The number of readings that were read so far.
+    max_readings: usize,
+    /// The number of readings that were read so far, also of other ranges of the question.
     read: usize,
 }
 
@@ -176,7 +179,8 @@ impl<'a, S: Store> Pages<'a, S> {
     const fn of(session: Session<'a, S>, question: &DeviceQuestion<'a>, range: TimeRange) -> Self {
         let (order, limit, consistent) = (Order::Ascending, PAGE, false);
         let query = RangeQuery { range, order, after: None, limit, consistent };
-        Self { session, device: question.device, query, has_more: true, read: 0 }
+        let DeviceQuestion { device, max_readings, .. } = *question;
+        Self { session, device, query, has_more: true, max_readings, read: 0 }
     }
 
     /// The next page; `None` after the last one.
@@ -188,10 +192,11 @@ impl<'a, S: Store> Pages<'a, S> {
         let page = self.session.device_readings(self.device.id(), &self.query).await?;
         self.has_more = page.has_more;
         self.read += page.items.len();
-        if self.read > MAX_READINGS {
+        if self.read > self.max_readings {
             return Err(SeriesError::OutOfReach(format!(
-                "This takes more than {MAX_READINGS} readings of {} that are not rolled up. Narrow \
+                "This takes more than {} readings of {} that are not rolled up. Narrow \
                  from and to.",
+                self.max_readings,
                 self.device.id()
             )));
         }

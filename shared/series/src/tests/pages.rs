@@ -122,3 +122,22 @@ async fn pieces_are_the_same_wherever_a_page_of_readings_ends() {
     }
     assert!(compared > 10_000, "{compared} pieces");
 }
+
+/// Both ends of the range lie within a quarter of an hour, whose readings are read.
+#[tokio::test]
+async fn all_readings_of_a_question_are_limited_together() {
+    let first = at("2025-06-01T00:00:00Z");
+    let of = |minute: i64| reading(plus(first, minute * 60_000), "hall", &[(GAUGE, "1".into())]);
+    let home = Home::of((0..60).map(of).collect(), "UTC").await;
+    home.roll_up(range(first, plus(first, HOUR)), || false).await;
+    let now = plus(first, DAY);
+    let grid = Grid::total(range(plus(first, 5 * 60_000), plus(first, 50 * 60_000)));
+    let horizon = home.horizon(now).await;
+    let question = DeviceQuestion::of(&home.device, &grid, &horizon, Level::QuarterHours, now);
+
+    for (max_readings, is_enough) in [(15, true), (14, false)] {
+        let question = DeviceQuestion { max_readings, ..question };
+        let gathered = gather(session(&home.store, &invocation()), &question).await;
+        assert_eq!(gathered.is_ok(), is_enough, "10 and 5 readings, at most {max_readings}");
+    }
+}
