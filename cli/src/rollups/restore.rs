@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::Path;
 
-use anyhow::{Context as _, anyhow, ensure};
-use domain::{Device, DeviceId, DeviceStay, Stay, Timestamp};
+use anyhow::{Context as _, anyhow, bail, ensure};
+use chrono::TimeDelta;
+use domain::{
+    Device, DeviceId, DeviceStay, Exact, MetricRollup, OfKind, Stay, TimeRange, Timestamp,
+};
 use dynamodb::{DynamoStore, ItemJson};
 use futures_util::future::try_join_all;
 use history::input::decompressed;
@@ -247,7 +250,33 @@ fn parse(text: &[u8]) -> anyhow::Result<Saved> {
     let rollup: StoredRollup = item::read(item)?;
     // Later folds increment the version.
     ensure!(rollup.version < MAX_VERSION, "ver: is {}, at most {MAX_VERSION}", rollup.version);
+    for (name, metric) in &rollup.rollup.metrics {
+        if let Some(flaw) = flaw(metric, rollup.range) {
+            bail!("m/{name}: {flaw}");
+        }
+    }
     Ok(Saved::Rollup(Box::new(rollup)))
+}
+
+/// Why no fold of readings in a range makes this rollup of a metric.
+fn flaw(metric: &MetricRollup, range: TimeRange) -> Option<&'static str> {
+    let MetricRollup { count, min, max, first, last, of_kind, .. } = metric;
+    let held = match of_kind {
+        OfKind::Power { held, .. } => *held,
+        OfKind::Gauge | OfKind::Counter { .. } => TimeDelta::zero(),
+    };
+
+    if *count == 0 {
+        Some("it has no value")
+    } else if Exact::from(min) > Exact::from(max) {
+        Some("its smallest value is above its largest")
+    } else if first.at > last.at || !range.contains(first.at) || !range.contains(last.at) {
+        Some("its first or last value is not in the time of the rollup")
+    } else if held > range.length() {
+        Some("its values hold longer than the time of the rollup")
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -274,6 +303,32 @@ mod tests {
         let last = QUARTER.replace(r#""ver":{"N":"3"}"#, r#""ver":{"N":"18446744073709551615"}"#);
         let error = parse(last.as_bytes()).err().expect("refused");
         assert_eq!(error.to_string(), "ver: is 18446744073709551615, at most 9007199254740992");
+    }
+
+    #[test]
+    fn a_rollup_that_no_fold_makes_is_refused() {
+        let list = r#"{"L":[{"N":"1"},{"S":"1.0000000000000000000000000000000000000001e20"},{"N":"1"},{"N":"2"},{"N":"1"},{"N":"0"},{"N":"2"},{"N":"60000"}]}"#;
+        let power = |held: i64| {
+            format!(
+                r#"{{"L":[{{"N":"1"}},{{"N":"1"}},{{"N":"1"}},{{"N":"2"}},{{"N":"1"}},{{"N":"0"}},{{"N":"2"}},{{"N":"60000"}},{{"N":"0"}},{{"N":"{held}"}}]}}"#
+            )
+        };
+        for (metric, why) in [
+            (list.replacen(r#""N":"1""#, r#""N":"0""#, 1), "m/t: it has no value"),
+            (
+                list.replacen(r#""N":"1"},{"N":"2""#, r#""N":"3"},{"N":"2""#, 1),
+                "m/t: its smallest value is above its largest",
+            ),
+            (
+                list.replace("60000", "900000"),
+                "m/t: its first or last value is not in the time of the rollup",
+            ),
+            (power(900_001), "m/t: its values hold longer than the time of the rollup"),
+        ] {
+            let error = parse(QUARTER.replace(list, &metric).as_bytes()).err().expect("refused");
+            assert_eq!(error.to_string(), why);
+        }
+        assert!(parse(QUARTER.replace(list, &power(900_000)).as_bytes()).is_ok());
     }
 
     #[test]
