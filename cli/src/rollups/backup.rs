@@ -79,16 +79,17 @@ pub(crate) async fn export(
         });
         let days = days.await?;
 
-        // No quarter is older than both the oldest day and the first reading.
+        // Quarters before the oldest day and the first reading are read at once: there are some only after a part of a
+        // file was restored.
         let begin = days.iter().map(|day| day.range.from()).chain([devices[id].first_seen()]).min();
         let begin = begin.map_or(range.from(), |begin| begin.saturating_add(-TimeDelta::days(1)));
-        let (mut at, end) = (range.from().max(begin), range.to().min(now));
-
-        while let Ok(window) = TimeRange::new(at, at.saturating_add(WINDOW).min(end)) {
+        let (mut at, end) = (range.from(), range.to().min(now));
+        let mut until = if begin > at { begin } else { at.saturating_add(WINDOW) };
+        while let Ok(window) = TimeRange::new(at, until.min(end)) {
             let quarters =
                 async |invocation: &_| store.quarters(id, window, true, invocation).await;
             write(patiently(quarters).await?)?;
-            at = window.to();
+            (at, until) = (until, until.saturating_add(WINDOW));
         }
         write(days)?;
         bar.inc(1);

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use chrono::TimeDelta;
 use domain::given::{at, range};
 use domain::{
-    ConditionsSchema, DevicePatch, Edit, Encoding, Exact, FoldRules, MetricKind, MetricPatch,
-    QuarterHour, Reading, Rollup, SWEEP_GROUPS, SchemaMetric, Timestamp, Verdict,
+    Bucket, ConditionsSchema, DevicePatch, Edit, Encoding, Exact, FoldRules, MetricKind,
+    MetricPatch, QuarterHour, Reading, Rollup, SWEEP_GROUPS, SchemaMetric, Timestamp, Verdict,
 };
 use runtime::clock::TestClock;
 use table::given::{self, invocation};
@@ -210,6 +210,16 @@ async fn a_planted_a_missing_and_an_orphaned_rollup_are_found_and_rebuilt() {
     bench.rebuild(&[]).await.unwrap();
     assert_eq!(count(&bench.quarter("a", "2026-02-05T10:00:00Z").await.unwrap()), 0);
     assert_eq!(count(&bench.day("a", "2026-02-05").await.unwrap()), 0);
+    assert!(bench.verify(&[]).await);
+
+    // A quarter before everything else, as after a part of a backup was restored.
+    let mut older = bench.quarter("a", "2026-02-06T10:00:00Z").await.unwrap();
+    let quarter = QuarterHour::starting_at(at("2025-12-31T10:00:00Z")).unwrap();
+    older.key.bucket = Bucket::QuarterHour(quarter);
+    older.range = quarter.range();
+    bench.put(&older, Expected::Absent).await;
+    assert!(!bench.verify(&[]).await);
+    bench.rebuild(&[]).await.unwrap();
     assert!(bench.verify(&[]).await);
 }
 

@@ -173,7 +173,7 @@ impl<'a, S: Table> Walk<'a, S> {
         Some(Day { date, range, quarters, folded })
     }
 
-    /// The time of a device's first reading, even if it was deleted since, or of its first day rollup.
+    /// The time of a device's first reading, even if it was deleted since, or of its first rollup.
     async fn begin(&self, device: &Device) -> anyhow::Result<Timestamp> {
         let dates = self.zone.date(self.range.from())..=self.zone.date(self.range.to());
         let day = patiently(async |invocation| {
@@ -182,6 +182,16 @@ impl<'a, S: Table> Walk<'a, S> {
         let day = day.await?.first().map(|day| day.range.from());
         let reading = self.first_reading(device.id(), self.range).await?;
         let begin = day.into_iter().chain(reading).fold(device.first_seen(), Timestamp::min);
+
+        // Quarters are older only after a part of a backup was restored.
+        let mut older = Vec::new();
+        if let Ok(range) = TimeRange::new(self.range.from(), begin.min(self.range.to())) {
+            older = patiently(async |invocation| {
+                self.store.quarters(device.id(), range, true, invocation).await
+            })
+            .await?;
+        }
+        let begin = older.first().map_or(begin, |quarter| quarter.range.from());
         Ok(QuarterHour::of(begin).start().clamp(self.range.from(), self.range.to()))
     }
 
