@@ -109,11 +109,10 @@ pub(crate) fn hold_back(
 /// never takes, for example because of its length, delays no new messages. After two minutes all are sent together.
 /// Returns whether messages are left.
 pub(crate) fn put_off_stubborn(due: &mut Vec<WaitingMessage>, now: Timestamp) -> bool {
-    let is_stubborn = |message: &&WaitingMessage| {
+    let is_stubborn = |message: &WaitingMessage| {
         message.attempts > MAX_SAME && now.since(message.next) < MAX_PUT_OFF
     };
-    let stubborn: Vec<WaitingMessage> = due.iter().filter(is_stubborn).cloned().collect();
-    let mut others = due.clone();
+    let (stubborn, mut others): (Vec<_>, Vec<_>) = due.iter().cloned().partition(is_stubborn);
     hold_back_following(&mut others, &stubborn);
     let is_left = !stubborn.is_empty() && !others.is_empty();
     if is_left {
@@ -342,6 +341,24 @@ mod tests {
             message: given::message(number, News::Fired),
         };
         WaitingMessage::new(given::channel_id("c"), told, at)
+    }
+
+    /// A test message belongs to no state.
+    #[test]
+    fn a_stubborn_message_lets_others_go_first_and_is_sent_where_there_are_none() {
+        let now = given::at_second(60);
+        let stubborn = |news| {
+            let mut message = waiting("a", 1, 0);
+            message.logged.message.news = news;
+            WaitingMessage { attempts: MAX_SAME + 1, next: now, ..message }
+        };
+        for news in [News::Fired, News::Test] {
+            let mut alone = vec![stubborn(news)];
+            assert!(!put_off_stubborn(&mut alone, now) && alone.len() == 1, "{news:?}");
+            let mut both = vec![stubborn(news), waiting("b", 1, 0)];
+            assert!(put_off_stubborn(&mut both, now), "{news:?}");
+            assert_eq!(both[0].logged.alert, given::alert_key("r", "b"), "{news:?}");
+        }
     }
 
     /// A minute that began before judged later: its message has the earlier time and the later number.
