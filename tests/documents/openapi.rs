@@ -267,6 +267,7 @@ fn list(schema: &str) -> Value {
             "has_more": {"type": "boolean"},
             "next_cursor": {"type": ["string", "null"]},
             "plan": reference("Plan"),
+            "rooms_lack": {"type": "string", "description": "Why devices of the room may be missing"},
         },
     })
 }

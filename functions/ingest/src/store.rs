@@ -160,7 +160,7 @@ impl<C: Clock> Pipeline<C> {
         // Readings without a timestamp come last: a timestamp in the request may be the same as their time of arrival.
         let arrived = self.add_arrivals(session, request).await;
 
-        // The sender repeats a request of which a part is not stored. The repetition skips what is stored.
+        // The sender repeats a request that is not stored as a whole. The repetition skips what is stored.
         if request.report.cause.is_some() {
             self.retries.keep(request_hash, &written, self.clock.now());
         } else {

@@ -1,6 +1,7 @@
 //! The parts of answers: rows, pages, CSV, cursors. Reads nothing.
 
 pub(crate) mod cursor;
+pub(crate) mod lack;
 pub(crate) mod latest_values;
 pub(crate) mod page;
 pub(crate) mod pagination;

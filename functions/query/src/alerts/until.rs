@@ -2,10 +2,13 @@
 
 use api::Problem;
 use chrono::TimeDelta;
-use domain::{Edit, TextOrNumber, Timestamp, duration, excerpt};
+use domain::{Edit, TextOrNumber, Timestamp, TimestampError, duration, excerpt};
 
 /// The longest pause.
 const MAX_PAUSE: TimeDelta = TimeDelta::days(366);
+/// The forms of an end.
+const FORMS: &str =
+    "must be a time like 2026-01-11T16:00:00Z, a duration like 2h or 7d, or null to end the pause";
 
 /// Parses the end of a pause; `None` ends the pause now.
 pub(crate) fn read(
@@ -16,15 +19,17 @@ pub(crate) fn read(
     let text = match until {
         Edit::Clear => return Ok(None),
         Edit::Set(text) => text,
-        Edit::Keep => {
-            let why = "must be a time like 2026-01-11T16:00:00Z, a duration like 2h or 7d, or null to end the pause";
-            return Err(Problem::field(field, why));
-        }
+        Edit::Keep => return Err(Problem::field(field, FORMS)),
     };
 
     let until = match duration::parse(text, "smhdw") {
         Some(time) => now.saturating_add(time),
-        None => Timestamp::parse(text, now).map_err(|why| Problem::field(field, why))?,
+        None => Timestamp::parse(text, now).map_err(|why| match why {
+            TimestampError::UnreadableQuery(text) => {
+                Problem::field(field, format!("is {:?}, and {FORMS}", excerpt(&text)))
+            }
+            _ => Problem::field(field, why),
+        })?,
     };
     if until <= now {
         return Err(Problem::field(field, format!("is {:?}, which is over", excerpt(text))));

@@ -2,8 +2,9 @@
 
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Format, Params, Request, Response};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use crate::answer::lack::with_lack;
 use crate::answer::row::{Row, TAIL};
 use crate::answer::sheet::{FixedColumns, Sheet};
 
@@ -12,14 +13,14 @@ pub(crate) struct RowPage<'a> {
     pub(crate) format: Format,
     pub(crate) request: &'a Request,
     pub(crate) params: &'a Params,
-    /// The plan by which the rows were found; only JSON shows the plan.
-    pub(crate) plan: Option<Value>,
+    /// Members beside the rows of a JSON answer, such as the plan. Other formats have a header for a lack of rows.
+    pub(crate) members: Map<String, Value>,
 }
 
 impl<'a> RowPage<'a> {
-    /// A page without a plan of how its rows were found.
-    pub(crate) const fn of(format: Format, request: &'a Request, params: &'a Params) -> Self {
-        Self { format, request, params, plan: None }
+    /// A page without further members.
+    pub(crate) fn of(format: Format, request: &'a Request, params: &'a Params) -> Self {
+        Self { format, request, params, members: Map::new() }
     }
 
     /// Writes rows, with the address of the next page in a `Link` header.
@@ -33,15 +34,22 @@ impl<'a> RowPage<'a> {
         rest: Option<String>,
         cursor_after: impl FnOnce(usize) -> String,
     ) -> Response {
-        let Self { format, request, params, plan } = self;
+        let Self { format, request, params, members } = self;
         let (mut body, written) = match format {
             Format::Csv => table(rows, columns()),
             Format::Json | Format::Ndjson => objects(format, rows),
         };
         let cursor = if written < rows.len() { Some(cursor_after(written - 1)) } else { rest };
-        body.extend(tail(format, cursor.as_deref(), plan).into_bytes());
 
-        let response = Response::new(200, format.content_type(), body);
+        let response = match format {
+            Format::Json => {
+                body.extend(tail(cursor.as_deref(), &members).into_bytes());
+                Response::new(200, format.content_type(), body)
+            }
+            Format::Csv | Format::Ndjson => {
+                with_lack(Response::new(200, format.content_type(), body), &json!(members))
+            }
+        };
         match cursor {
             Some(cursor) => {
                 let next = params.next(request, &cursor);
@@ -81,14 +89,10 @@ fn table(rows: &[impl Row], columns: FixedColumns) -> (Vec<u8>, usize) {
     (sheet.write(&rows[..written]), written)
 }
 
-/// The end of the body, after the rows.
-fn tail(format: Format, cursor: Option<&str>, plan: Option<Value>) -> String {
-    if format != Format::Json {
-        return String::new();
-    }
-    let mut more = json!({"has_more": cursor.is_some(), "next_cursor": cursor});
-    if let Some(plan) = plan {
-        more["plan"] = plan;
-    }
-    format!("],{}\n", &more.to_string()[1..])
+/// The end of a JSON body, after the rows.
+fn tail(cursor: Option<&str>, members: &Map<String, Value>) -> String {
+    let mut more = members.clone();
+    more.insert("has_more".to_owned(), json!(cursor.is_some()));
+    more.insert("next_cursor".to_owned(), json!(cursor));
+    format!("],{}\n", &json!(more).to_string()[1..])
 }

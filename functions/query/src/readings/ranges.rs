@@ -4,6 +4,7 @@ use api::response::MAX_CARRIED;
 use api::{Format, Params, Problem, Request, Response};
 use domain::{Device, DeviceId, MetricName, RangeError, Reading, RoomId, TimeRange, Timestamp};
 use runtime::registry::{FoundDevices, PageStart};
+use serde_json::json;
 use table::sizes::of_reading;
 use table::{Page, RangeQuery, ReadingKey, Session, StoreResult};
 
@@ -44,6 +45,7 @@ pub(crate) async fn of_room(call: &mut Call<'_, impl Store>) -> Result<Response,
     let rooms = [room.id.clone()].into();
     let mut found = FoundDevices::of(snapshot);
 
+    let mut lack = None;
     let ids: Vec<DeviceId> = if call.session.has_room_index() {
         // The readings come from the room index. The devices are read only because their metrics are columns of CSV.
         let limit = if range.format == Format::Csv { MAX_COLUMN_DEVICES } else { 1 };
@@ -57,11 +59,12 @@ pub(crate) async fn of_room(call: &mut Call<'_, impl Store>) -> Result<Response,
         if occupants.lack == Some(RoomsLack::NoRoomIndex) {
             return Err(lookup::without_room_index("those that were in a room lately"));
         }
+        lack = occupants.lack;
         occupants.ids.into_iter().collect()
     };
 
     let devices = ids.iter().filter_map(|id| found.device(id)).collect();
-    answer(call, &range, &RangeOf::Room(&room.id, devices)).await
+    answer(call, &range, &RangeOf::Room { room: &room.id, devices, lack }).await
 }
 
 async fn answer(
@@ -118,8 +121,13 @@ async fn read_until_full(
 /// The device or the room of a request for readings.
 enum RangeOf<'a> {
     Device(&'a Device),
-    /// A room and its devices. Without the room index, they include devices that were there earlier.
-    Room(&'a RoomId, Vec<&'a Device>),
+    Room {
+        room: &'a RoomId,
+        /// The devices. Without the room index, they include devices that were there earlier.
+        devices: Vec<&'a Device>,
+        /// Why devices may be missing.
+        lack: Option<RoomsLack>,
+    },
 }
 
 impl RangeOf<'_> {
@@ -130,7 +138,7 @@ impl RangeOf<'_> {
     ) -> StoreResult<Page<Reading>> {
         match self {
             Self::Device(device) => session.device_readings(device.id(), query).await,
-            Self::Room(room, devices) => {
+            Self::Room { room, devices, .. } => {
                 let ids: Vec<_> = devices.iter().map(|device| device.id().clone()).collect();
                 session.room_readings(room, &ids, query).await
             }
@@ -141,7 +149,14 @@ impl RangeOf<'_> {
     fn metrics(&self) -> Vec<MetricName> {
         match self {
             Self::Device(device) => metrics_of(std::iter::once(*device)),
-            Self::Room(_, devices) => metrics_of(devices.iter().copied()),
+            Self::Room { devices, .. } => metrics_of(devices.iter().copied()),
+        }
+    }
+
+    const fn lack(&self) -> Option<RoomsLack> {
+        match self {
+            Self::Device(_) => None,
+            Self::Room { lack, .. } => *lack,
         }
     }
 }
@@ -190,7 +205,8 @@ impl RangeRequest {
         };
         let rest = page.items.last().filter(|_| page.has_more).map(cursor_after);
         let columns = || self.columns(of);
-        let answer = RowPage::of(self.format, request, params);
+        let mut answer = RowPage::of(self.format, request, params);
+        answer.members.extend(of.lack().map(|lack| ("rooms_lack".to_owned(), json!(lack))));
         answer.write(&rows, columns, rest, |row| cursor_after(rows[row].reading))
     }
 }

@@ -73,8 +73,8 @@ async fn page_of_devices(
     let known = || metrics_of(devices.iter().copied().filter(|_| with_latest));
     let cursor_after = |row: usize| list.cursor_after(&found[row].1);
     let rest = rest.map(|place| list.cursor_after(&place));
-    let plan = plan.map(|plan| json!(plan));
-    let page = RowPage { plan, ..RowPage::of(list.format, call.request, &call.params) };
+    let mut page = RowPage::of(list.format, call.request, &call.params);
+    page.members.extend(plan.map(|plan| ("plan".to_owned(), json!(plan))));
     let response = page.write(&rows, || FixedColumns { own, known: known() }, rest, cursor_after);
 
     let is_stable = !is_of_readings && !with_latest;

@@ -2,6 +2,7 @@
 
 use chrono::TimeDelta;
 use domain::{MAX_KNOWN_METRICS, MetricName};
+use table::layout::Layout;
 use table::{
     Backlog, DeviceGroups, KeepRollupState as _, LateMark, MarkLateChanges as _, QueueDepth,
 };
@@ -117,6 +118,25 @@ async fn an_answer_about_rooms_says_that_rollups_are_hours_behind() {
             let is_lacking = text.starts_with("rollups are hours behind");
             assert_eq!(is_lacking, is_told && is_of_rooms, "{room}: {answer}");
         }
+    }
+}
+
+/// The devices that were seen in the room are read. With the index, the room's own entries are.
+#[tokio::test]
+async fn readings_of_a_room_without_the_index_say_that_rollups_are_hours_behind() {
+    let bench = Bench::house("of a meter that is reset").await;
+    bench.seal(30, "UTC").await;
+    let store = bench.store.with_layout(Layout { room_index: false, ..Layout::default() });
+    let without = Bench::on(store, false);
+    let path = format!("/rooms/hall/readings?from={}&to={}", at_minute(0), at_minute(200));
+    for (minute, is_told) in [(149, false), (151, true)] {
+        bench.clock.set(at_minute(minute));
+        without.clock.set(at_minute(minute));
+        assert!(bench.get(&path).await.json()["rooms_lack"].is_null());
+        let lack = &without.get(&path).await.json()["rooms_lack"];
+        assert_eq!(lack.is_string(), is_told, "{minute}: {lack}");
+        let csv = without.get(&format!("{path}&format=csv")).await;
+        assert_eq!(csv.header("x-rows-lack"), if is_told { "rooms_lack" } else { "" });
     }
 }
 

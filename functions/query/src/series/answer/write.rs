@@ -1,27 +1,12 @@
 //! Writes all rows of an answer in JSON, NDJSON or CSV. These answers have no pages. Knows no endpoint.
 
-use std::iter;
-
 use api::response::{MAX_CARRIED, carried_bytes};
 use api::{Format, Problem, ProblemKind, Response};
 use serde::Serialize;
-use serde_json::Value;
 
+use crate::answer::lack::with_lack;
 use crate::answer::row::cells;
 use crate::answer::sheet::record;
-
-/// The header of an answer in NDJSON or CSV that names what the rows lack.
-const LACK: &str = "x-rows-lack";
-/// The members of a JSON answer, next to its rows, that name the missing data of the rows.
-const LACKING: [&str; 7] = [
-    "rollups_lack",
-    "rooms_lack",
-    "without_room",
-    "left_out",
-    "moved_meters",
-    "unsure",
-    "incomplete",
-];
 
 /// Makes the response from rows. In JSON it also has the members of `about`, an object that is not empty.
 ///
@@ -65,11 +50,10 @@ pub(crate) fn respond(
     }
 
     let response = Response::new(200, format.content_type(), body);
-    let lacking = match format {
-        Format::Json => Vec::new(),
-        Format::Csv | Format::Ndjson => lacking(about),
-    };
-    Ok(if lacking.is_empty() { response } else { response.with(LACK, lacking.join(", ")) })
+    Ok(match format {
+        Format::Json => response,
+        Format::Csv | Format::Ndjson => with_lack(response, about),
+    })
 }
 
 fn too_large() -> Problem {
@@ -82,19 +66,4 @@ fn too_large() -> Problem {
 
 fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("our own types have string keys")
-}
-
-/// The names of the members of `LACKING` that an answer, or a room of the answer, has.
-fn lacking(about: &impl Serialize) -> Vec<&'static str> {
-    let about = serde_json::to_value(about).expect("our own types have string keys");
-    let rooms = about["rooms"].as_array().into_iter().flatten();
-    let parts: Vec<&Value> = iter::once(&about).chain(rooms).collect();
-
-    let is_said = |value: &Value| match value {
-        Value::Null => false,
-        Value::Array(items) => !items.is_empty(),
-        _ => true,
-    };
-    let is_in_any = |name: &&str| parts.iter().any(|part| is_said(&part[*name]));
-    LACKING.into_iter().filter(is_in_any).collect()
 }
