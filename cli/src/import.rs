@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::bail;
-use domain::Timestamp;
+use domain::{MetricRule, Timestamp};
 use tempfile::TempDir;
 
 use crate::at::TableParts;
@@ -195,6 +195,14 @@ fn lines(
     let lines = input.lines(&columns, growing.clone(), now)?;
 
     let mut totals = Totals::of(&columns);
+    for (device, metric) in columns.shape.totals() {
+        if !matches!(MetricRule::of_unknown(metric), MetricRule::Counter(_)) {
+            totals.notes().say(format!(
+                "total()      {metric} of {device} is no counter by its name, so no energy is counted unless a PATCH of the \
+                 device makes it one with a unit; a name such as cumulative_kwh_p is one"
+            ));
+        }
+    }
     // After the first line was read, so that an unreadable source creates no directory.
     if !args.dry_run && !totals.is_empty() {
         totals = totals.continuing(args.client()?.clone())?;
