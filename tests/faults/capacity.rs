@@ -14,9 +14,9 @@ const HANGS_UP: Duration = Duration::from_secs(10);
 /// After so long every device is registered.
 const REGISTERED: Duration = Duration::from_secs(300);
 /// The number of entities that send states.
-const ENTITIES: usize = 50;
+const ENTITIES: usize = 20;
 /// More devices than the units of an attempt store.
-const NEW_DEVICES: usize = 100;
+const NEW_DEVICES: usize = 90;
 
 async fn home(burst: Burst) -> System {
     let options = Options {
