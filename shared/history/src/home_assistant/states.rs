@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row, Statement};
+use rusqlite::{Connection, Row, RowIndex, Statement};
 
 use super::attributes::Attributes;
 use super::entity::{self, EntityId};
@@ -38,7 +38,8 @@ pub(super) type Entities = HashMap<String, Entity>;
 fn query_of_states(schema: &Schema) -> String {
     let column = |name| schema.column("states", "s", name);
     format!(
-        "SELECT coalesce({}, {}), s.state, {}, {}, {}, {}, {} FROM states s {}",
+        "SELECT coalesce({}, {}) AS entity_id, s.state AS state, {} AS last_updated_ts, {} AS last_updated, {} AS attributes_id, \
+         {} AS attributes, {} AS state_id FROM states s {}",
         schema.column("states_meta", "m", "entity_id"),
         column("entity_id"),
         column("last_updated_ts"),
@@ -67,35 +68,21 @@ pub(super) fn read(
     let mut rows = statement.query([])?;
 
     while let Some(row) = rows.next()? {
-        let Some(id) = text(row, 0)?.filter(|id| EntityId::of(id).is_some()) else {
-            output.notes.leave_out("states without an entity");
-            continue;
-        };
-        let Some(state) = text(row, 1)? else {
-            output.notes.leave_out("states of entities that were removed");
-            continue;
-        };
-
-        let (seconds, attributes) = match (row.get(2), row.get(4)) {
-            (Ok(seconds), Ok(attributes)) => (seconds, attributes),
-            (Err(error), _) | (_, Err(error)) => {
-                let state_id = text(row, 6)?.unwrap_or_default();
-                output.refuse_row(&format!("state {state_id} of {id}"), error)?;
+        let state = match State::of(row, &mut shared) {
+            Ok(state) => state,
+            Err(NoState::LeftOut(why)) => {
+                output.notes.leave_out(why);
                 continue;
             }
-        };
-        let Some(at) = nanos(seconds, text(row, 3)?.as_deref()) else {
-            output.notes.leave_out("states without a time");
-            continue;
+            Err(NoState::Refused { what, why }) => {
+                output.refuse_row(&what, why)?;
+                continue;
+            }
+            Err(NoState::Failed(error)) => return Err(error.into()),
         };
 
-        let attributes = match attributes {
-            Some(attributes) => shared.attributes(attributes)?,
-            None => text(row, 5)?.map(|json| Arc::new(Attributes::of(&json))),
-        };
-        let attributes = attributes.unwrap_or_default();
-
-        let point = entity::point(&id, &state, &attributes, at, storage.entity(&id));
+        let State { id, text, at, attributes } = state;
+        let point = entity::point(&id, &text, &attributes, at, storage.entity(&id));
         let entity = entities.entry(id).or_default();
         match point {
             Ok(point) => {
@@ -107,6 +94,63 @@ pub(super) fn read(
     }
 
     Ok(entities)
+}
+
+/// A state of an entity.
+struct State {
+    /// The id of the entity.
+    id: String,
+    text: String,
+    /// The time in nanoseconds.
+    at: i64,
+    attributes: Arc<Attributes>,
+}
+
+/// Why a row is not read as a state.
+enum NoState {
+    /// It is counted with this reason.
+    LeftOut(&'static str),
+    /// A column has a value of another type.
+    Refused { what: String, why: rusqlite::Error },
+    /// The database cannot be read.
+    Failed(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for NoState {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl State {
+    /// Reads a row of the query.
+    fn of(row: &Row<'_>, shared: &mut SharedAttributes<'_>) -> Result<Self, NoState> {
+        let Some(id) = text(row, "entity_id")?.filter(|id| EntityId::of(id).is_some()) else {
+            return Err(NoState::LeftOut("states without an entity"));
+        };
+        let Some(state) = text(row, "state")? else {
+            return Err(NoState::LeftOut("states of entities that were removed"));
+        };
+
+        let (seconds, attributes_id) = match (row.get("last_updated_ts"), row.get("attributes_id"))
+        {
+            (Ok(seconds), Ok(attributes_id)) => (seconds, attributes_id),
+            (Err(why), _) | (_, Err(why)) => {
+                let state_id = text(row, "state_id")?.unwrap_or_default();
+                let what = format!("state {state_id} of {id}");
+                return Err(NoState::Refused { what, why });
+            }
+        };
+        let Some(at) = nanos(seconds, text(row, "last_updated")?.as_deref()) else {
+            return Err(NoState::LeftOut("states without a time"));
+        };
+
+        let attributes = match attributes_id {
+            Some(id) => shared.attributes(id)?,
+            None => text(row, "attributes")?.map(|json| Arc::new(Attributes::of(&json))),
+        };
+        Ok(Self { id, text: state, at, attributes: attributes.unwrap_or_default() })
+    }
 }
 
 impl Entity {
@@ -126,7 +170,7 @@ impl Entity {
 }
 
 /// Returns a text, even if its bytes are not UTF-8.
-pub(super) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+pub(super) fn text(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<Option<String>> {
     Ok(match row.get_ref(column)? {
         ValueRef::Null => None,
         ValueRef::Text(text) | ValueRef::Blob(text) => {

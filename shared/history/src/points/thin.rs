@@ -448,11 +448,12 @@ impl Open {
         made
     }
 
+    /// Completes the quarter. Returns its line: of a single line the values at its own time, otherwise the means at the
+    /// start of the quarter.
     fn close_quarter(&mut self) -> Option<Made> {
         let (quarter, end) = (self.quarter, behind(self.quarter));
-        let lines = std::mem::take(&mut self.lines);
         let (mut means, mut lasts) = (Vec::new(), Vec::new());
-        let mut is_alone = lines == 1;
+        let mut is_alone = std::mem::take(&mut self.lines) == 1;
         self.is_begun = false;
 
         for (place, key) in self.order.iter().enumerate() {
@@ -461,25 +462,22 @@ impl Open {
 
             let is_power = self.powers.contains(key);
             let is_last = field.is_switch || self.angles.contains(key);
-            let mean = if self.counters.contains_key(key) {
-                (field.is_in_quarter && !field.is_counted).then(|| field.last.clone())
+            let value = if self.counters.contains_key(key) {
+                field.value_of_quarter(true).filter(|_| !field.is_counted)
             } else if is_power {
                 self.is_begun |= field.holds_at(end);
-                // A power's mean covers the whole quarter.
-                let mean = field.area.rounded_quotient(&Exact::from(QUARTER));
-                let is_written = field.is_in_quarter || !self.was_alone && field.held > 0;
-                is_alone &= field.is_in_quarter || !is_written;
-                mean.filter(|_| is_written).map(|mean| mean.to_string())
-            } else if field.is_in_quarter {
-                let mean = field.mean().filter(|_| !is_last);
-                Some(mean.unwrap_or_else(|| field.last.clone()))
+                field.power_of_quarter(self.was_alone)
             } else {
-                None
+                field.value_of_quarter(is_last)
             };
 
-            if let Some(mean) = mean {
-                is_alone &= !field.is_carried || (is_last && !is_power);
-                means.push((place, format!("{key}={mean}")));
+            if let Some(value) = value {
+                is_alone &= if is_power {
+                    field.is_in_quarter && !field.is_carried
+                } else {
+                    is_last || !field.is_carried
+                };
+                means.push((place, format!("{key}={value}")));
                 lasts.push((place, format!("{key}={}", field.last)));
             }
 
@@ -604,9 +602,19 @@ impl Field {
         (self.is_carried, self.is_counted) = (false, false);
     }
 
-    fn mean(&self) -> Option<String> {
-        let mean = self.area.rounded_quotient(&Exact::from(self.held))?;
-        Some(mean.to_string())
+    /// The mean of a power over the whole quarter. After a quarter of a single line, which has no mean, a power from
+    /// before does not count.
+    fn power_of_quarter(&self, was_alone: bool) -> Option<String> {
+        let is_kept = self.is_in_quarter || !was_alone && self.held > 0;
+        let mean = self.area.rounded_quotient(&Exact::from(QUARTER));
+        mean.filter(|_| is_kept).map(|mean| mean.to_string())
+    }
+
+    /// The mean of a field with a value in the quarter; the last value if `is_last`, as of a switch.
+    fn value_of_quarter(&self, is_last: bool) -> Option<String> {
+        let mean = self.area.rounded_quotient(&Exact::from(self.held)).filter(|_| !is_last);
+        let value = mean.map_or_else(|| self.last.clone(), |mean| mean.to_string());
+        Some(value).filter(|_| self.is_in_quarter)
     }
 }
 
