@@ -168,6 +168,7 @@ impl Loader {
         bail!("others keep changing its rollups")
     }
 
+    /// Stores readings together with the rollups that they change, unless somebody else changes the data meanwhile.
     async fn attempt(
         &self,
         device: &DeviceId,
@@ -179,39 +180,18 @@ impl Loader {
             return Ok(LoadAttempt::Stored);
         };
 
-        let (Some((first, _)), Some((last, _))) =
-            (readings.first_key_value(), readings.last_key_value())
+        let (Some(first), Some(last)) = (readings.keys().next(), readings.keys().next_back())
         else {
             return Ok(LoadAttempt::Stored);
         };
-
         let dates = self.zone.date(*first)..=self.zone.date(*last);
         let (Some(begin), Some(end)) = (self.day_of(*first), self.day_of(*last)) else {
             bail!("{first} is on no local day")
         };
         let range = TimeRange::new(begin.from(), end.to())?;
+
         let mut snapshot = Snapshot::read(&self.table, device, range, dates, invocation).await?;
-
-        let all = snapshot.readings();
-        let retention = self.retention.readings;
-        let mut changed = BTreeMap::new();
-        for (at, held) in readings {
-            let known = all.get(at);
-            let expires = retention.map(|retention| expires(*at, retention));
-            let reading = match known {
-                Some(known) if held.is_merged => known.reading.as_after_merging(&held.reading),
-                _ => held.reading.clone(),
-            };
-
-            let attributes = from_reading(&reading, retention);
-            let item = attributes.map(|(name, value)| (name.to_owned(), value)).collect();
-            let new = StoredReading { reading, expires };
-            if known != Some(&new) {
-                all.insert(*at, new);
-                changed.insert(*at, NewItem { item, keeps_others: held.is_merged });
-            }
-        }
-
+        let changed = self.change(snapshot.readings(), readings);
         if !self.fold(&rules, &snapshot, &changed, invocation).await? {
             return Ok(LoadAttempt::Changed);
         }
@@ -220,6 +200,33 @@ impl Loader {
         let (folded, _) = snapshot.into_rollups();
         let is_put = self.bulk.put(items, folded).await?;
         Ok(if is_put { LoadAttempt::Stored } else { LoadAttempt::Changed })
+    }
+
+    /// Puts readings among those of the table. Returns the items that this changes.
+    fn change(
+        &self,
+        stored: &mut BTreeMap<Timestamp, StoredReading>,
+        readings: &Readings,
+    ) -> BTreeMap<Timestamp, NewItem> {
+        let retention = self.retention.readings;
+        let mut changed = BTreeMap::new();
+        for (at, held) in readings {
+            let known = stored.get(at);
+            let reading = match known {
+                Some(known) if held.is_merged => known.reading.as_after_merging(&held.reading),
+                _ => held.reading.clone(),
+            };
+
+            let attributes = from_reading(&reading, retention);
+            let item = attributes.map(|(name, value)| (name.to_owned(), value)).collect();
+            let expires = retention.map(|retention| expires(*at, retention));
+            let new = StoredReading { reading, expires };
+            if known != Some(&new) {
+                stored.insert(*at, new);
+                changed.insert(*at, NewItem { item, keeps_others: held.is_merged });
+            }
+        }
+        changed
     }
 
     /// Folds the quarters and days of readings. Returns `false` if the device's settings have changed meanwhile.

@@ -210,6 +210,12 @@ fn check_host(options: &Options) -> anyhow::Result<()> {
     )
 }
 
+/// The name of the time zone of the table's rollups, which the first invocation of the rollup function has stored.
+async fn stored_zone(store: &DynamoStore, options: &Options) -> anyhow::Result<String> {
+    let state = store.rollup_state(&Invocation::until(Deadline::after(TIMEOUT))).await?;
+    Ok(state.map_or_else(|| options.time_zone.name().to_owned(), |state| state.zone))
+}
+
 impl fmt::Debug for System {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("System")
@@ -232,18 +238,16 @@ impl System {
         let dead_letters = DeadLetters::default();
 
         let rollup_delay = functions::rollup_delay(&options);
-        let told = ingest_url.clone();
-        let functions = Functions::start(&store, &options, rollup_delay, Auth::Owner, told);
-        let functions = Box::pin(functions).await;
-
-        let authorizer = options
-            .auth
-            .then(|| Arc::new(Authorizer::new(store.clone(), options.telemetry.clone())));
-        let served = if options.auth {
+        let start = |auth| {
             let told = ingest_url.clone();
-            Box::pin(Functions::start(&store, &options, rollup_delay, Auth::On, told)).await
+            Box::pin(Functions::start(&store, &options, rollup_delay, auth, told))
+        };
+        let functions = start(Auth::Owner).await;
+        let (served, authorizer) = if options.auth {
+            let authorizer = Authorizer::new(store.clone(), options.telemetry.clone());
+            (start(Auth::On).await, Some(Arc::new(authorizer)))
         } else {
-            functions.clone()
+            (functions.clone(), None)
         };
 
         let sender = LocalWorkQueue::to(Arc::clone(&work));
@@ -255,10 +259,7 @@ impl System {
         let (stop, stopped) = watch::channel(false);
         let background =
             start_background(&engine, &consumers, &functions, &options, &stopped).await;
-
-        let state = store.rollup_state(&Invocation::until(Deadline::after(TIMEOUT))).await?;
-        let time_zone =
-            state.map_or_else(|| options.time_zone.name().to_owned(), |state| state.zone);
+        let time_zone = stored_zone(&store, &options).await?;
 
         let pollers =
             start_pollers(&engine, &consumers, rollup_delay, &dead_letters, &stopped).await?;
