@@ -307,8 +307,8 @@ pub(super) struct CsvArgs {
     pub(super) metric: Vec<String>,
     /// A device of a wide file, whose rows hold several devices:
     /// 'DEVICE@ROOM:temperature=T1,current_w=A+B*6,cumulative_kwh_p=total(A+B)*0.001'. Columns are added up, then multiplied;
-    /// total() adds up the rows in order of time. For a database or line protocol, MAP is a file: --dry-run writes it
-    /// with all series, and you choose which are imported, as which device and in which room
+    /// total() adds up the rows in order of time. For a database or line protocol, MAP is a file, which --dry-run writes
+    /// with all series. In the file you choose series, and name the device and the room of each
     #[arg(long, value_name = "MAP", conflicts_with_all = ["device", "device_id", "room", "metric"])]
     pub(super) map: Vec<String>,
 }

@@ -68,20 +68,20 @@ pub(super) fn read(
     let mut rows = statement.query([])?;
 
     while let Some(row) = rows.next()? {
-        let state = match State::of(row, &mut shared) {
+        let state = match EntityState::of(row, &mut shared) {
             Ok(state) => state,
-            Err(NoState::LeftOut(why)) => {
+            Err(UnreadState::LeftOut(why)) => {
                 output.notes.leave_out(why);
                 continue;
             }
-            Err(NoState::Refused { what, why }) => {
+            Err(UnreadState::Refused { what, why }) => {
                 output.refuse_row(&what, why)?;
                 continue;
             }
-            Err(NoState::Failed(error)) => return Err(error.into()),
+            Err(UnreadState::Failed(error)) => return Err(error.into()),
         };
 
-        let State { id, text, at, attributes } = state;
+        let EntityState { id, text, at, attributes } = state;
         let point = entity::point(&id, &text, &attributes, at, storage.entity(&id));
         let entity = entities.entry(id).or_default();
         match point {
@@ -97,7 +97,7 @@ pub(super) fn read(
 }
 
 /// A state of an entity.
-struct State {
+struct EntityState {
     /// The id of the entity.
     id: String,
     text: String,
@@ -106,8 +106,8 @@ struct State {
     attributes: Arc<Attributes>,
 }
 
-/// Why a row is not read as a state.
-enum NoState {
+/// Why a row is not read as a state of an entity.
+enum UnreadState {
     /// It is counted with this reason.
     LeftOut(&'static str),
     /// A column has a value of another type.
@@ -116,20 +116,20 @@ enum NoState {
     Failed(rusqlite::Error),
 }
 
-impl From<rusqlite::Error> for NoState {
+impl From<rusqlite::Error> for UnreadState {
     fn from(error: rusqlite::Error) -> Self {
         Self::Failed(error)
     }
 }
 
-impl State {
+impl EntityState {
     /// Reads a row of the query.
-    fn of(row: &Row<'_>, shared: &mut SharedAttributes<'_>) -> Result<Self, NoState> {
+    fn of(row: &Row<'_>, shared: &mut SharedAttributes<'_>) -> Result<Self, UnreadState> {
         let Some(id) = text(row, "entity_id")?.filter(|id| EntityId::of(id).is_some()) else {
-            return Err(NoState::LeftOut("states without an entity"));
+            return Err(UnreadState::LeftOut("states without an entity"));
         };
         let Some(state) = text(row, "state")? else {
-            return Err(NoState::LeftOut("states of entities that were removed"));
+            return Err(UnreadState::LeftOut("states of entities that were removed"));
         };
 
         let (seconds, attributes_id) = match (row.get("last_updated_ts"), row.get("attributes_id"))
@@ -138,11 +138,11 @@ impl State {
             (Err(why), _) | (_, Err(why)) => {
                 let state_id = text(row, "state_id")?.unwrap_or_default();
                 let what = format!("state {state_id} of {id}");
-                return Err(NoState::Refused { what, why });
+                return Err(UnreadState::Refused { what, why });
             }
         };
         let Some(at) = nanos(seconds, text(row, "last_updated")?.as_deref()) else {
-            return Err(NoState::LeftOut("states without a time"));
+            return Err(UnreadState::LeftOut("states without a time"));
         };
 
         let attributes = match attributes_id {
