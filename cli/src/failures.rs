@@ -173,7 +173,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Says that about `hidden` messages could not be seen.
+/// Says that messages could not be seen. Their number, `hidden`, is an estimate.
 fn hidden_text(hidden: u64) -> String {
     format!(
         "about {} hidden, because somebody else looks at them or a command was stopped: try again in five minutes",

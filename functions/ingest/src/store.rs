@@ -94,14 +94,16 @@ impl<C: Clock> Pipeline<C> {
         }
 
         refuse_deleted(request, &found);
+        let mut new_metrics = Vec::new();
         if options.merge {
-            self.metric_limit.refuse_beyond_limit(request, &found, session.now);
+            new_metrics = self.metric_limit.refuse_beyond_limit(request, &found, session.now);
         }
         // Last of the refusals, because a request that is refused as a whole introduces no device.
         let introduced = self.introductions.introduce(session, request, &found).await?;
 
         // Without readings, the next steps do nothing.
         if options.all_or_nothing && request.has_refusals() {
+            self.metric_limit.forget(&new_metrics, session.now);
             request.store_nothing();
         }
 

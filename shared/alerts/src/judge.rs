@@ -50,8 +50,17 @@ pub fn fold_episodes(
     input: &JudgedReadings,
     now: Timestamp,
 ) -> Judgement {
-    let is_same_rule = |state: &&EpisodeState| state.changed == rule.changed;
-    let known = state.filter(is_same_rule).and_then(|state| state.silence);
+    // An edit keeps the state. Only an edit that makes the rule watch another metric ends the alert.
+    let (same, edited) = match state {
+        Some(state) if state.changed == rule.changed => (Some(state), None),
+        edited => (None, edited),
+    };
+    let watched = rule.watched();
+    let watches_other =
+        |state: &&EpisodeState| state.watched.as_ref().is_some_and(|was| *was != watched);
+    let watching_other = state.filter(watches_other);
+
+    let known = same.and_then(|state| state.silence);
     let silence = SilenceLimit { limit: input.silent_after, pauses: &input.pauses, known };
 
     let (all, latest) = (&input.readings, now.saturating_add(MAX_AHEAD));
@@ -63,10 +72,6 @@ pub fn fold_episodes(
         fold_by_anchor(rule, silence, start.fold(rule, readings), readings, &range);
 
     let mut maker = MessageMaker::after(state, rule, &fold, input.has_left, now);
-    let watched = rule.watched();
-    // The state, if an edit has made the rule watch another metric since.
-    let watching_other =
-        state.filter(|state| state.watched.as_ref().is_some_and(|was| *was != watched));
     let watching_same = state.filter(|_| watching_other.is_none());
     let acknowledged = watching_same.and_then(|state| state.acknowledged_in(&fold, &changes));
     if rule.may_send(now) {
@@ -74,7 +79,6 @@ pub fn fold_episodes(
             maker.tell_edited(other);
         }
         maker.tell_ended(&changes, range.judged_before);
-        let edited = state.filter(|state| state.changed != rule.changed);
         maker.tell_present(&changes, start.known_from(rule, readings), edited);
         maker.repeat(acknowledged.is_some());
     }
@@ -135,7 +139,7 @@ struct AnchoredFold {
     changes: Vec<EpisodeChange>,
 }
 
-/// Folds readings up to the end of the range, and keeps the fold at its anchor.
+/// Folds readings up to the end of the range. Also returns the fold as it was at the anchor.
 fn fold_by_anchor(
     rule: &Rule,
     silence: SilenceLimit<'_>,

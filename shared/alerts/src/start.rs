@@ -150,9 +150,9 @@ impl Start {
         Self { before: ReadingsBefore::Decisive, ..Self::in_known_episode(state, from) }
     }
 
-    /// A start before the anchor. If the state's episode ran at `from` and still runs, it gives the phase. Otherwise the
-    /// decisive readings before show whether the episode that was told for that time went on: the touched reading may
-    /// have ended it.
+    /// A start before the anchor. If the state's episode already ran at `from`, its phase holds. Otherwise the told
+    /// episode of that time is only a guess, which [`fold`](Self::fold) checks by the decisive reading before: the
+    /// touched reading may have ended the episode.
     fn in_known_episode(state: &EpisodeState, from: Timestamp) -> Self {
         let mut start = Self::by_decisive_reading(from);
         if let Some(phase) = state.fold.phase.running_at(from) {

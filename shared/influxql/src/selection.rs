@@ -28,7 +28,7 @@ pub enum ReadWay {
     /// Rollups of windows, and readings where there are no rollups.
     Rollups,
     /// The newest or the oldest readings, until each metric has this number of values.
-    Some(Order, usize),
+    NewestOrOldest(Order, usize),
 }
 
 /// A device, and the metrics that are read of this device.
@@ -332,7 +332,7 @@ fn way(
     let order = |is_newest: bool| if is_newest { Order::Descending } else { Order::Ascending };
     if query.calls.is_empty() {
         if is_free && query.rows.limit > 0 {
-            return ReadWay::Some(order(query.is_descending), query.rows.end());
+            return ReadWay::NewestOrOldest(order(query.is_descending), query.rows.end());
         }
         return ReadWay::Readings;
     }
@@ -345,8 +345,8 @@ fn way(
         && !is_joined()
     {
         match call.aggregate {
-            PointAggregate::Last => return ReadWay::Some(Order::Descending, 1),
-            PointAggregate::First => return ReadWay::Some(Order::Ascending, 1),
+            PointAggregate::Last => return ReadWay::NewestOrOldest(Order::Descending, 1),
+            PointAggregate::First => return ReadWay::NewestOrOldest(Order::Ascending, 1),
             _ => {}
         }
     }

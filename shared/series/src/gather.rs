@@ -266,13 +266,21 @@ struct Gathering<'a, S> {
     ranges_to_read: Vec<TimeRange>,
     /// The whole days among these ranges, whose rollups are outdated.
     outdated_days: Vec<TimeRange>,
-    /// The length of time for which readings may still replace outdated rollups: the question's `max_read`, at most
-    /// [`MAX_READ`], less the time that is read anyway. If more time is read anyway, as `max_read` may permit, it is
-    /// negative, and no rollup is replaced.
+    /// How much more time may be read from readings in the place of outdated rollups. It begins at the question's
+    /// `max_read`, at most [`MAX_READ`], less the time that has no rollups. If it is too short or negative, outdated
+    /// rollups are used as they are.
     refoldable: TimeDelta,
     /// The number of readings that were read so far.
     readings_read: usize,
     wants_day_before: bool,
+}
+
+/// Whether the readings of a day cost no more than its quarters. A quarter without a reading has no rollup, so there are
+/// at most as many rollups as readings.
+fn are_readings_cheaper(sizes: &ItemSizes, day: &StoredRollup) -> bool {
+    let readings = usize::try_from(day.rollup.most_values()).unwrap_or(usize::MAX);
+    let quarters = quarters_in(day.range.length()).min(readings);
+    sizes.reading.saturating_mul(readings) <= sizes.rollup * quarters
 }
 
 /// The ranges without rollups, and how long the device has lived in them. Refuses ranges that are too long.
@@ -488,18 +496,14 @@ impl<'a, S: Store> Gathering<'a, S> {
     /// long ago, or if the newest daily rollup shows that quarters cost less.
     fn limit_of_newest(&self, range: TimeRange, newest: &StoredRollup) -> Option<usize> {
         let age = self.question.now.since(range.from());
-        if age > MAX_NEWEST.min(self.question.max_read) {
+        let sizes = ItemSizes::of(self.question.device, newest.rollup.metrics.len());
+        if age > MAX_NEWEST.min(self.question.max_read) || !are_readings_cheaper(&sizes, newest) {
             return None;
         }
 
-        // For a day like the newest day, compares the cost of its readings and of its quarters. A quarter without a
-        // reading has no rollup, so there are at most as many rollups as readings.
-        let sizes = ItemSizes::of(self.question.device, newest.rollup.metrics.len());
-        let readings = usize::try_from(newest.rollup.most_values()).unwrap_or(usize::MAX);
-        let quarters = quarters_in(newest.range.length()).min(readings);
-        let is_cheap = sizes.reading.saturating_mul(readings) <= sizes.rollup * quarters;
+        // The range may end in the future, where there are no quarters.
         let length = range.length().min(age);
-        is_cheap.then(|| (quarters_in(length) + 1) * sizes.rollup / sizes.reading)
+        Some((quarters_in(length) + 1) * sizes.rollup / sizes.reading)
     }
 
     /// Takes the rollup out of `stored` and makes a piece of it, or plans to read its readings instead. Returns false

@@ -61,7 +61,8 @@ impl Missing {
         Self { what, line: None, name: None, from, to, kwh: None, is_first: false, until: to }
     }
 
-    /// Whether the sums lack anything: a price may be missing while nothing is used.
+    /// Whether the sums lack anything. They do not if no energy is concerned, as of a price that is missing while
+    /// nothing is used.
     pub(crate) fn has_effect(&self) -> bool {
         self.kwh.as_ref().is_none_or(|kwh| kwh.sign() != Ordering::Equal)
     }

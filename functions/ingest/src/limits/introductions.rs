@@ -43,10 +43,10 @@ impl IntroductionCounts {
             return Ok(BTreeSet::new());
         }
 
-        let NewDevices { not_counted, counted: mut introduced_so_far } =
+        let NewDevices { not_counted, counted: introduced_before } =
             self.new_devices(sender, request, found);
         if not_counted.is_empty() {
-            return Ok(introduced_so_far);
+            return Ok(introduced_before);
         }
 
         // The devices of the sender are counted in memory if memory holds the whole registry, else in the table.
@@ -54,7 +54,11 @@ impl IntroductionCounts {
             Some(registered) => {
                 sender.limit.saturating_sub(registered + self.not_registered_of(sender))
             }
-            None => count_in_table(session, sender, not_counted.len()).await?,
+            None => {
+                let new = not_counted.len();
+                let least = if request.options.all_or_nothing { new } else { 1 };
+                count_in_table(session, sender, new, least).await?
+            }
         };
 
         // The first devices of the request are introduced, the others refused.
@@ -79,8 +83,8 @@ impl IntroductionCounts {
         }
 
         self.remember(&introduced, sender);
-        introduced_so_far.append(&mut introduced);
-        Ok(introduced_so_far)
+        introduced.extend(introduced_before);
+        Ok(introduced)
     }
 
     /// The new devices of a request.
@@ -136,7 +140,8 @@ impl IntroductionCounts {
     }
 }
 
-/// Counts new devices in the table, at most as many as the sender may introduce; returns their number.
+/// Counts new devices in the table, as many as the sender may introduce, but none if these are fewer than `least`.
+/// Returns their number.
 ///
 /// This costs a write for each request with new devices. If memory holds the whole registry, nothing is counted here.
 /// Devices may be counted twice: by a repeated request or by another instance.
@@ -144,10 +149,11 @@ async fn count_in_table(
     session: Session<'_, impl CountIntroduced>,
     sender: &CountedSender,
     new: usize,
+    least: usize,
 ) -> StoreResult<usize> {
     let mut wanted = new.min(sender.limit);
     for _ in 0..MAX_ATTEMPTS {
-        if wanted == 0 {
+        if wanted < least {
             break;
         }
 

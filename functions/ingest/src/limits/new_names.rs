@@ -16,27 +16,46 @@ use crate::store_request::{StoreRequest, refusal};
 #[derive(Debug, Default)]
 pub(crate) struct MetricLimit(NewNames<MetricName>);
 
+/// The metrics that a request has introduced, by device.
+pub(crate) type IntroducedMetrics = Vec<(DeviceId, Vec<MetricName>)>;
+
 impl MetricLimit {
-    /// Refuses readings that would give a device more metrics than it may have.
+    /// Refuses readings that would give a device more metrics than it may have. Returns the new metrics of the others.
     pub(crate) fn refuse_beyond_limit(
         &self,
         request: &mut StoreRequest<'_>,
         found: &FoundDevices,
         now: Timestamp,
-    ) {
+    ) -> IntroducedMetrics {
+        let mut introduced = Vec::new();
         request.refuse_timed(|reading| {
             let known = found.device(&reading.device).map(Device::metrics);
             let is_known = |name: &MetricName| known.is_some_and(|known| known.contains_key(name));
             let free = MAX_KNOWN_METRICS.saturating_sub(known.map_or(0, BTreeMap::len));
             let names = reading.metrics().keys();
 
-            let beyond = self.0.introduce(&reading.device, names, is_known, free, now).err()?;
+            let new = self.0.introduce(&reading.device, names, is_known, free, now);
+            let beyond = match new {
+                Ok(names) => {
+                    introduced.push((reading.device.clone(), names));
+                    return None;
+                }
+                Err(beyond) => beyond,
+            };
             let message = format!(
                 "is not among the metrics of the device, which has {MAX_KNOWN_METRICS} or gets them just now; a \
                  merging write can add no more"
             );
             Some(refusal(beyond.to_string(), message))
         });
+        introduced
+    }
+
+    /// Forgets the metrics of a request that is refused as a whole.
+    pub(crate) fn forget(&self, introduced: &IntroducedMetrics, now: Timestamp) {
+        for (id, names) in introduced {
+            self.0.forget(id, names, now);
+        }
     }
 }
 
@@ -77,7 +96,7 @@ impl<N: Clone> Default for NewNames<N> {
 
 impl<N: Ord + Clone> NewNames<N> {
     /// Introduces names of a device, unless more than `free` names would then be unknown to the registry. In that case
-    /// introduces no name and returns the first name beyond the limit.
+    /// introduces no name and returns the first name beyond the limit. Returns the names that were not remembered yet.
     fn introduce<'a>(
         &self,
         id: &DeviceId,
@@ -85,10 +104,10 @@ impl<N: Ord + Clone> NewNames<N> {
         is_noted: impl Fn(&N) -> bool,
         free: usize,
         now: Timestamp,
-    ) -> Result<(), &'a N> {
+    ) -> Result<Vec<N>, &'a N> {
         let unknown: Vec<&N> = names.filter(|name| !is_noted(name)).collect();
         if unknown.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
 
         let mut remembered = self.0.get(id, now).unwrap_or_default();
@@ -100,11 +119,18 @@ impl<N: Ord + Clone> NewNames<N> {
             return Err(beyond);
         }
 
+        let new: Vec<N> = new.into_iter().cloned().collect();
         if !new.is_empty() {
-            remembered.extend(new.into_iter().cloned());
+            remembered.extend(new.iter().cloned());
             self.0.keep(id.clone(), remembered, now);
         }
-        Ok(())
+        Ok(new)
+    }
+
+    fn forget(&self, id: &DeviceId, names: &[N], now: Timestamp) {
+        let mut remembered = self.0.get(id, now).unwrap_or_default();
+        remembered.retain(|name| !names.contains(name));
+        self.0.keep(id.clone(), remembered, now);
     }
 }
 

@@ -20,6 +20,8 @@ use series::{
 pub(super) const MAX_UNITS: f64 = 2_000.0;
 /// Rows of at least this length are read from rollups of days, wherever the rows begin and end.
 const LONG_ROW: TimeDelta = TimeDelta::days(2);
+/// The estimated read units of a search for the newest or oldest readings, whose first page mostly has them.
+const UNITS_OF_A_FEW: f64 = 1.0;
 /// The sizes of the first two pages, if a given number of readings is searched.
 const PAGES: [usize; 2] = [10, 100];
 /// The maximum number of a device's readings that are read to find a given number of them.
@@ -88,7 +90,7 @@ impl<S: Store> Reads<'_, S> {
         densities: &Densities,
     ) -> Result<(Level, f64), Failure> {
         let coarsest = match self.way {
-            ReadWay::Some(..) => return Ok((Level::Readings, 1.0)),
+            ReadWay::NewestOrOldest(..) => return Ok((Level::Readings, UNITS_OF_A_FEW)),
             ReadWay::Readings => Level::Readings,
             ReadWay::Rollups => self.coarsest(),
         };
@@ -140,7 +142,7 @@ impl<S: Store> Reads<'_, S> {
                 let question = self.question(wanted.device, level);
                 Ok(DeviceData::Readings(readings(self.session, &question, self.range).await?))
             }
-            ReadWay::Some(order, number) => {
+            ReadWay::NewestOrOldest(order, number) => {
                 self.some(wanted, order, number).await.map(DeviceData::Readings)
             }
         }

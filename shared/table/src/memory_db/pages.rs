@@ -51,7 +51,7 @@ pub(super) fn page<'a>(items: &'a StoredItems, query: &ItemQuery) -> Page<'a> {
     page
 }
 
-/// The attributes of an item that a query sends.
+/// The attributes of an item that the answer to a query has: those that the query asks for and its index holds.
 pub(super) fn sent_attributes(
     query: &ItemQuery,
     item: &Item,
