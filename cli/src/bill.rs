@@ -81,7 +81,12 @@ fn bills(answer: &Value, with_rows: bool) -> String {
     }
 
     for missing in elements(answer, "incomplete") {
-        writeln!(lines, "{}", incomplete(missing)).unwrap_or_default();
+        let bill = elements(answer, "bills").find(|bill| bill["tariff"] == missing["tariff"]);
+        let unit = bill.map_or("kWh", |bill| text(bill, "unit"));
+        writeln!(lines, "{}", incomplete(missing, unit)).unwrap_or_default();
+    }
+    if answer.get("rollups_lack").is_some() {
+        lines += "late readings or prices are not rolled up yet; the bill lacks what they change\n";
     }
     lines
 }
@@ -110,8 +115,8 @@ fn line_row(line: &Value, bill: &Value) -> [String; 3] {
     [name.trim_end().to_owned(), quantity, amount]
 }
 
-/// What a bill lacks, as a sentence.
-fn incomplete(missing: &Value) -> String {
+/// What a bill lacks, as a sentence. `unit` is the unit of what is billed.
+fn incomplete(missing: &Value, unit: &str) -> String {
     let what = match text(missing, "what") {
         "price" => "no price",
         "tariff" => "no line has a price for what was used",
@@ -123,7 +128,7 @@ fn incomplete(missing: &Value) -> String {
     };
     let named = [text(missing, "tariff"), text(missing, "line"), text(missing, "name")];
     let named: Vec<&str> = named.into_iter().filter(|name| !name.is_empty()).collect();
-    let energy = missing["kwh"].is_number().then(|| format!(", {} kWh", shown(&missing["kwh"])));
+    let energy = missing["kwh"].is_number().then(|| format!(", {} {unit}", shown(&missing["kwh"])));
     let (from, to) = (text(missing, "from"), text(missing, "to"));
     format!("incomplete: {} {from} to {to}: {what}{}", named.join(" "), energy.unwrap_or_default())
 }
@@ -135,6 +140,19 @@ mod tests {
     use super::*;
     use crate::tests::others_refused::ensure_others_are_refused;
     use crate::tests::parsed;
+
+    #[test]
+    fn a_bill_says_what_it_lacks_in_its_own_unit() {
+        let answer = serde_json::json!({
+            "from": "x", "to": "y", "tz": "UTC", "data": [], "rollups_lack": {"changes_since": "z"},
+            "bills": [{"tariff": "gas", "name": "Gas", "currency": "EUR", "unit": "m3", "lines": [], "amount": 1}],
+            "incomplete": [{"what": "price", "tariff": "gas", "line": "E", "from": "x", "to": "y", "kwh": 2}],
+        });
+        let text = bills(&answer, false);
+        let lacks = "incomplete: gas E x to y: no price, 2 m3\n\
+                     late readings or prices are not rolled up yet; the bill lacks what they change\n";
+        assert!(text.ends_with(lacks), "{text}");
+    }
 
     #[test]
     fn what_something_else_answers_is_no_bill() {

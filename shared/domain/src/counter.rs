@@ -82,6 +82,11 @@ impl Flags {
         self.0 == 0
     }
 
+    /// Whether a flag is in the set.
+    pub const fn contains(self, flag: Flag) -> bool {
+        self.0 & (1 << flag as u8) != 0
+    }
+
     /// The flags that are in both sets.
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {

@@ -124,9 +124,11 @@ async fn bills(
     let plan = RowPlan::of(&request.series, QueryScope::All, call).await?;
     let groups = BillGroup::of(&tariffs, is_compared);
     let devices = devices_of(&groups, call).await?;
-    let mut beside = Vec::new();
+    let mut beside = vec![Vec::new(); groups.len()];
     if request.has_shares && of_share.is_none() {
-        beside = share::devices(&tariffs, call).await?;
+        for (beside, group) in beside.iter_mut().zip(&groups) {
+            *beside = share::devices(group.meters, &tariffs, call).await?;
+        }
     }
 
     let allowance = ReadAllowance::of_rows(&call.shared.densities);
@@ -143,8 +145,8 @@ async fn bills(
     };
 
     let mut bills = Vec::new();
-    for group in &groups {
-        bills.append(&mut biller.bills(group, of_share, &beside).await?);
+    for (group, beside) in groups.iter().zip(&beside) {
+        bills.append(&mut biller.bills(group, of_share, beside).await?);
     }
     CostAnswer { request: &request, plan: &plan, bills }.respond(biller.reach, call)
 }

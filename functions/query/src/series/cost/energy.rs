@@ -2,7 +2,7 @@
 
 use api::Problem;
 use chrono::TimeDelta;
-use domain::{Amount, CalendarUnit, MetricName, TimeRange, Timestamp, Zone};
+use domain::{Amount, CalendarUnit, Flag, MetricName, TimeRange, Timestamp, Zone};
 use series::{DeviceRows, RowValues, counted, counted_amount};
 use tariffs::{EnergyStep, EstimatedEnergy, Per};
 
@@ -58,6 +58,10 @@ fn add(
         let Some(metric) = values.metrics.get(name) else { continue };
         let per = if index < meter.used { Per::Used } else { Per::Sold };
         for (step, row) in steps.iter_mut().zip(&metric.rows) {
+            // A suspect step counts nothing until a person judges it.
+            let is_suspect = row.increase.flags.contains(Flag::Suspect);
+            step.is_unknown |= per == Per::Used && is_suspect;
+
             if per == Per::Used && rolled_up.is_some_and(|until| step.range.to() <= until) {
                 let begin = meter.device.first_seen().max(step.range.from());
                 let range = TimeRange::new(begin, step.range.to());

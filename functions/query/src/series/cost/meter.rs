@@ -21,7 +21,8 @@ pub(crate) struct BilledMeter<'a> {
 }
 
 impl<'a> BilledMeter<'a> {
-    /// Each meter of a tariff, or the reason why it is not billed, such as a unit other than the first meter's.
+    /// Each meter of a tariff, or the reason why it is not billed, such as a unit other than the first meter's. If the
+    /// first meter is not billed, its unit is unknown and taken to be kWh.
     pub(crate) fn all(
         meters: &[TariffMeter],
         devices: &'a KnownDevices,
@@ -29,7 +30,7 @@ impl<'a> BilledMeter<'a> {
         let (mut all, mut first) = (Vec::new(), None);
         for meter in meters {
             let found = Self::of(meter, first, devices);
-            first = first.or(found.as_ref().ok().map(Self::unit));
+            first = first.or(Some(found.as_ref().map_or("kWh", Self::unit)));
             all.push(found);
         }
         all

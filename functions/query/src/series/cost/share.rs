@@ -1,8 +1,11 @@
 //! Shares of bills: the devices and tariffs for which the cost of a single device's energy is computed. Knows no price.
 
+use std::collections::BTreeSet;
+
 use api::Problem;
 use domain::{Device, DeviceId, Meter, meters_above};
 use runtime::registry::FoundDevices;
+use tariffs::TariffMeter;
 
 use crate::ports::Store;
 use crate::shared_state::Call;
@@ -41,22 +44,24 @@ async fn above(device: &Device, call: &mut Call<'_, impl Store>) -> Result<Vec<D
     Ok(above.into_iter().chain([device.id()]).cloned().collect())
 }
 
-/// The devices with shares of the bills: devices that use energy and are no meters of a tariff. A device behind a meter
-/// has a share only if one of the meters above it is a tariff's.
+/// The devices with shares of the bills of some meters: devices that use energy and are no meters of a tariff. A device
+/// behind a meter has a share only if one of the meters above it is billed.
 pub(super) async fn devices(
+    billed: &[TariffMeter],
     tariffs: &[KnownTariff],
     call: &mut Call<'_, impl Store>,
 ) -> Result<Vec<Device>, Problem> {
     let snapshot = call.shared.registry.snapshot(call.session, call.log).await?;
-    let meters: Vec<&DeviceId> =
-        tariffs.iter().flat_map(|known| &known.tariff.meters).map(|meter| &meter.device).collect();
+    let meters = tariffs.iter().flat_map(|known| &known.tariff.meters);
+    let meters: BTreeSet<&DeviceId> = meters.map(|meter| &meter.device).collect();
+    let billed: BTreeSet<&DeviceId> = billed.iter().map(|meter| &meter.device).collect();
     let behind = |id: &DeviceId| snapshot.devices.get(id)?.behind();
 
     let mut found = Vec::new();
     for device in snapshot.devices.values() {
         let uses = Meter::of(device.metrics()).is_some_and(|meter| !meter.used.is_empty());
         let above = meters_above(device.id(), behind);
-        let is_behind = above.is_empty() || above.iter().any(|id| meters.contains(id));
+        let is_behind = above.is_empty() || above.iter().any(|id| billed.contains(id));
         if uses && is_behind && !meters.contains(&device.id()) {
             found.push(device.clone());
         }
