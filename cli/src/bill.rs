@@ -85,10 +85,20 @@ fn bills(answer: &Value, with_rows: bool) -> String {
         let unit = bill.map_or("kWh", |bill| text(bill, "unit"));
         writeln!(lines, "{}", incomplete(missing, unit)).unwrap_or_default();
     }
+    let hidden = shown_less(answer);
+    if hidden > 0 {
+        writeln!(lines, "incomplete: and {hidden} more").unwrap_or_default();
+    }
     if answer.get("rollups_lack").is_some() {
         lines += "late readings or prices are not rolled up yet; the bill lacks what they change\n";
     }
     lines
+}
+
+/// The number of further entries of `incomplete` that the answer counts and does not show.
+fn shown_less(answer: &Value) -> u64 {
+    let all = answer["incomplete_count"].as_u64().unwrap_or_default();
+    all.saturating_sub(elements(answer, "incomplete").count() as u64)
 }
 
 /// A row of time.
@@ -145,11 +155,12 @@ mod tests {
     fn a_bill_says_what_it_lacks_in_its_own_unit() {
         let answer = serde_json::json!({
             "from": "x", "to": "y", "tz": "UTC", "data": [], "rollups_lack": {"changes_since": "z"},
+            "incomplete_count": 3,
             "bills": [{"tariff": "gas", "name": "Gas", "currency": "EUR", "unit": "m3", "lines": [], "amount": 1}],
             "incomplete": [{"what": "price", "tariff": "gas", "line": "E", "from": "x", "to": "y", "kwh": 2}],
         });
         let text = bills(&answer, false);
-        let lacks = "incomplete: gas E x to y: no price, 2 m3\n\
+        let lacks = "incomplete: gas E x to y: no price, 2 m3\nincomplete: and 2 more\n\
                      late readings or prices are not rolled up yet; the bill lacks what they change\n";
         assert!(text.ends_with(lacks), "{text}");
     }

@@ -9,7 +9,7 @@ mod share;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::{Problem, ProblemKind, Response};
+use api::{Format, Problem, ProblemKind, Response};
 use domain::{
     CalendarUnit, Device, DeviceId, MetricName, MetricRule, TariffId, TimeRange, Timestamp, Zone,
 };
@@ -70,6 +70,10 @@ impl CostRequest {
         }
 
         let (has_lines, has_shares) = (params.flag("lines"), params.flag("devices"));
+        if has_shares && series.format != Format::Json {
+            let why = "is for answers in JSON; CSV and NDJSON have no shares of devices";
+            return Err(Problem::field("devices", why));
+        }
         Ok(Self { series, tariffs, has_lines, has_shares })
     }
 
@@ -249,6 +253,11 @@ impl<'r, S: Store> Biller<'r, S> {
         beside: &[Device],
     ) -> Result<Vec<ShownBill<'a>>, Problem> {
         let reads = self.read(group, of_share.is_none(), 1 + beside.len()).await?;
+        let is_energy = reads.unit == "kWh";
+        if of_share.is_some() && !is_energy {
+            let why = format!("bills {}, and the share of a device is energy", reads.unit);
+            return Err(Problem::field("tariff", why));
+        }
 
         let steps = match of_share {
             Some(device) => {
@@ -261,7 +270,7 @@ impl<'r, S: Store> Biller<'r, S> {
         let mut bills: Vec<ShownBill<'a>> = group.tariffs.iter().map(shown).collect();
 
         // Device by device: the steps of all devices at once would take too much memory.
-        for device in beside {
+        for device in beside.iter().filter(|_| is_energy) {
             let Some(steps) = self.steps_of_share(device, &reads).await? else { continue };
             for (shown, tariff) in bills.iter_mut().zip(group.tariffs()) {
                 let share = Bill::of(self.input(tariff, &reads, &steps, true));

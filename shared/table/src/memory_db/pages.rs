@@ -51,7 +51,7 @@ pub(super) fn page<'a>(items: &'a StoredItems, query: &ItemQuery) -> Page<'a> {
     page
 }
 
-/// The attributes of an item that the answer to a query has: those that the query asks for and its index holds.
+/// The attributes of an item in the answer to a query: the query asks for them, and its index holds them.
 pub(super) fn sent_attributes(
     query: &ItemQuery,
     item: &Item,

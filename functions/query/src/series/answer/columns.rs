@@ -112,6 +112,16 @@ fn unit_text(info: &MetricInfo) -> String {
 }
 
 fn wrong_kind(function: Aggregate, name: &MetricName) -> String {
-    let of = if function == Aggregate::Increase { "a counter" } else { "a gauge in W, kW or MW" };
-    format!("{} needs {of}, and {name} is not one", function.as_str())
+    let needed = match function {
+        Aggregate::Increase => "a counter",
+        Aggregate::TimeMean => "a gauge in W, kW or MW",
+        Aggregate::Mean
+        | Aggregate::Min
+        | Aggregate::Max
+        | Aggregate::Sum
+        | Aggregate::Count
+        | Aggregate::First
+        | Aggregate::Last => unreachable!("it is of each kind"),
+    };
+    format!("{} needs {needed}, and {name} is not one", function.as_str())
 }
