@@ -163,7 +163,7 @@ struct Upload<'a> {
 #[derive(Debug, Default)]
 struct UnsaidAbouts {
     hasher: RandomState,
-    /// By the hash of a device and a description, the parts that no stored reading had yet.
+    /// By the hash of a device and a description, the parts by number that no stored reading has carried yet.
     unsaid: HashMap<u64, BTreeMap<usize, About>>,
 }
 

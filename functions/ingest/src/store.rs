@@ -101,7 +101,7 @@ impl<C: Clock> Pipeline<C> {
         // Last of the refusals, because a request that is refused as a whole introduces no device.
         let introduced = self.introductions.introduce(session, request, &found).await?;
 
-        // Without readings, the next steps do nothing.
+        // All or nothing: one refusal drops every reading, and the next steps then do nothing.
         if options.all_or_nothing && request.has_refusals() {
             self.metric_limit.forget(&new_metrics, session.now);
             request.store_nothing();

@@ -333,8 +333,8 @@ impl<'a> MessageMaker<'a> {
         }
     }
 
-    /// Whether an episode has ended after the last judgement and after the last message. The end of an episode that
-    /// fired and ended at one instant is news although its firing was told.
+    /// Whether an episode has ended after the last judgement and after the last message. An episode may fire and end at
+    /// one instant. If its firing was told, that instant is `told.until`, and its end is still news.
     fn is_news(&self, change: &EpisodeChange, judged_before: Option<Timestamp>) -> bool {
         let told_until = self.told.until.map(|at| at.min(self.now.saturating_add(MAX_AHEAD)));
         // An episode that fires has no end: `None` is never greater, so it is no news here.
@@ -380,13 +380,14 @@ impl<'a> MessageMaker<'a> {
             let (begun, ended) = (change.episode.since, change.ended);
             told.is_some_and(|told| begun <= told.at && ended.is_some_and(|end| end >= told.since))
         };
-        let is_known_since = |at: Timestamp| known_from.is_some_and(|known_from| at <= known_from);
+        let begins_before_known =
+            |at: Timestamp| known_from.is_some_and(|known_from| at <= known_from);
 
         match changes.iter().rev().find(overlaps_told) {
             Some(change) => EpisodeEnd { news: News::Recovered, ended: change.ended },
             None if edited.is_some() => EpisodeEnd { news: News::Edited, ended: None },
             // The told episode began before the time that this fold knows, so no reading shows that it never was.
-            None if told.is_none_or(|told| is_known_since(told.since)) => {
+            None if told.is_none_or(|told| begins_before_known(told.since)) => {
                 let ended = match self.fold.phase {
                     Phase::Normal { from } => known_from.min(Some(from)),
                     _ => None,

@@ -144,8 +144,8 @@ impl Start {
         Self { begin_to_check, ..Self::in_doubted_episode(state, from) }
     }
 
-    /// A start in the episode that ran at `from` according to the state. The state is doubted: only a decisive reading
-    /// shows whether the episode still ran.
+    /// As [`in_known_episode`](Self::in_known_episode), but the state is doubted: only a decisive reading shows whether
+    /// the episode still ran.
     fn in_doubted_episode(state: &EpisodeState, from: Timestamp) -> Self {
         Self { before: ReadingsBefore::Decisive, ..Self::in_known_episode(state, from) }
     }

@@ -126,7 +126,7 @@ pub fn of(bytes: &[u8], path: &Path, asked: Option<Format>) -> anyhow::Result<Fo
     let Some(first) = bytes.iter().find(|byte| !byte.is_ascii_whitespace() && byte.is_ascii())
     else {
         if bytes.iter().all(u8::is_ascii_whitespace) {
-            // An export of an empty table has no bytes.
+            // Empty standard input is an export of an empty table, which is NDJSON.
             let stream = (path == Path::new("-")).then_some(Format::Ndjson);
             let is_database = path.extension().is_some_and(|end| end == "db");
             let database = is_database.then_some(Format::HomeAssistant);

@@ -312,6 +312,7 @@ impl<'a> Compiler<'a> {
         Ok(tags)
     }
 
+    /// The windows of `GROUP BY time(length, offset)`; `None` if the length is not positive.
     fn time(
         &self,
         arguments: &[Expression],
@@ -338,6 +339,7 @@ impl<'a> Compiler<'a> {
             None => 0,
             Some(Expression::Duration(offset)) => offset % length,
             Some(Expression::Call { name, .. }) if name == "now" => nanoseconds(self.now) % length,
+            // The text is read as in the condition `time = 'text'`.
             Some(Expression::Text(text)) => {
                 let time = Expression::Binary {
                     operator: Operator::Equal,

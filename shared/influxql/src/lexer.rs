@@ -195,11 +195,10 @@ impl<'a> Lexer<'a> {
         }
 
         let text = &self.text[start..self.at];
-        match (is_whole, text.parse(), text.parse()) {
-            (true, Ok(whole), _) => Lexeme::Integer(whole),
-            (_, _, Ok(number)) => Lexeme::Number(number),
-            _ => Lexeme::Bad(text.to_owned()),
+        if is_whole && let Ok(whole) = text.parse() {
+            return Lexeme::Integer(whole);
         }
+        text.parse().map_or_else(|_| Lexeme::Bad(text.to_owned()), Lexeme::Number)
     }
 }
 

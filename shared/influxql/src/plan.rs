@@ -152,12 +152,12 @@ impl Statements<'_> {
         let condition = query.condition.as_ref();
         let grouping = PointGrouping { fields, dimensions, condition, is_by_room: false };
 
-        // Values of whole ranges are not sorted by time: they come series by series.
+        // The rows of a subquery are in order of time, except values of whole ranges, which come series by series.
         let is_of_range = |call: &FunctionCall| !matches!(call, FunctionCall::OfPoints(..));
-        let is_in_time = |plan: &SelectPlan<'_>| {
+        let has_rows_in_order = |plan: &SelectPlan<'_>| {
             plan.query().interval.is_some() || !plan.query().calls.iter().any(is_of_range)
         };
-        let is_in_time = self.inner.iter().all(is_in_time);
+        let is_in_time = self.inner.iter().all(has_rows_in_order);
 
         let mut answer = Answer::new(query, &frame);
         let measurements: BTreeSet<&str> =

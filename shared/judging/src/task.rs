@@ -124,8 +124,8 @@ impl<S: Store> JudgingSession<'_, S> {
             report.add(key, result);
         }
 
-        // The next call begins after the task that was throttled, and so with the skipped tasks after it. If the time
-        // ran out, the next call begins after the last task that was tried.
+        // Later tasks have moved the progress on. It goes back to the last throttled task, so that the next call begins
+        // with the tasks that were skipped after it. If the time ran out, it stays at the last task that was tried.
         if let Some(begin_after) = last_throttled.filter(|_| !report.is_cut) {
             self.judging.progress.note(trigger, &begin_after);
         }

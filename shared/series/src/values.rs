@@ -32,8 +32,9 @@ pub(crate) struct Metric<'a> {
 ///
 /// Time in a room that the question does not have splits the range into stays. A counter's increase from the last
 /// reading in one room to the first reading in the next counts in neither room. `left_after_range` is the device's first
-/// reading in another room after the range. The last power of a stay counts to the end of the stay's last row. A row
-/// that reaches beyond now counts it until now, or until the device leaves if a reading ahead of the clock says so.
+/// reading in another room after the range. The last power of a stay counts to the end of the stay's last row. In
+/// a row that reaches beyond now, it counts until now. If a reading ahead of the clock shows that the device leaves
+/// later, it counts until then.
 pub(crate) fn values(
     pieces: &[RollupPiece],
     grid: &Grid,

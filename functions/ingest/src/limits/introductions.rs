@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::{Device, DeviceId};
+use domain::DeviceId;
 use runtime::registry::FoundDevices;
 use table::{CountIntroduced, Counting, Session, StoreResult};
 
@@ -103,12 +103,8 @@ impl IntroductionCounts {
         }
 
         let mut all_counted = self.lock();
-        // Once the registry says who introduced a device, the registry counts the device.
-        let introduced_by = |device: &Device| device.source().introduced_by.clone();
-        all_counted.retain(|id, name| {
-            let registered_sender = found.device(id).and_then(introduced_by);
-            registered_sender.as_ref() != Some(name)
-        });
+        // Once the registry has a device, it counts the device for its introducer.
+        all_counted.retain(|id, _| found.device(id).is_none());
 
         for id in devices {
             match all_counted.get(id) {

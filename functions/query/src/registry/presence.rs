@@ -2,9 +2,9 @@
 //! value.
 //!
 //! The registry says where a device is now. A device may have readings of a room in a range if it is there now, or if
-//! the table notes that it was there in the range's months. The rollup function writes these notes (`SEEN_IN#`):
-//! from the stream for a reading that is left to the sweep, else before the rollup. A note spans the months from a device's first reading in the room to its last, so a device that is
-//! silent in the range is found too.
+//! the table notes that it was there in the range's months. The rollup function writes these notes (`SEEN_IN#`): from
+//! the stream for a reading that is left to the sweep, else before the rollup. A note spans the months from a device's
+//! first reading in the room to its last, so a device that is silent in the range is found too.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -553,8 +553,9 @@ impl ThinCounter {
         let shown = |value: &Value| (value.nanos, value.text.clone());
 
         if let [first, between @ ..] = &self.run[..] {
-            let is_rise = self.rule.step(&first.sample, &last.sample).flag.is_none();
-            kept.extend(between.iter().filter(|_| !is_rise).map(shown));
+            if self.rule.step(&first.sample, &last.sample).flag.is_some() {
+                kept.extend(between.iter().map(shown));
+            }
             kept.push(shown(&last));
         }
 

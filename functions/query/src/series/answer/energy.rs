@@ -77,8 +77,8 @@ struct CountedDevice<'a> {
     total_kwh_sold: Option<Exact>,
 }
 
-/// A device of the sum that sends one value, whose name does not tell the role. The device counts as consumption until
-/// a person sets the role.
+/// A device of the sum whose metrics each came as a field called `value`, so that their names do not tell the role. The
+/// device counts as consumption until a person sets the role.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Unsure<'a> {

@@ -51,8 +51,8 @@ impl RowPlan {
         DeviceQuestion::of(device, &self.grid, &self.horizon, Level::of(self.unit), self.now)
     }
 
-    /// The lag of the rollups in a range. Call this after the rollups are read. Without a `device`, the lag of every
-    /// device counts: for a room, rollups say which devices were there.
+    /// The lag of the rollups in a range. Call this after the rollups are read, because reading notes those of older
+    /// settings. Without a `device`, the lag of every device counts: for a room, rollups say which devices were there.
     pub(crate) fn lag(&self, range: TimeRange, device: Option<&Device>) -> Option<RollupLag> {
         self.unfolded.as_ref()?.lag_of(range, device.map(Device::id))
     }
