@@ -16,7 +16,7 @@ const REGISTERED: Duration = Duration::from_secs(300);
 /// The number of entities that send states.
 const ENTITIES: usize = 20;
 /// More devices than the units of an attempt store.
-const NEW_DEVICES: usize = 90;
+const NEW_DEVICES: usize = 100;
 
 async fn home(burst: Burst) -> System {
     let options = Options {
